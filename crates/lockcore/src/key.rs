@@ -1,0 +1,72 @@
+//! The name of a lock: prefix, dimension, and one cluster slot for all keys of a job.
+
+use std::fmt::{self, Display};
+
+/// Keys of one lock: `{<prefix>:<scope>/<name>}:lock`, with `#<shard>` and `@<instant>` where asked.
+///
+/// The braces make Redis Cluster hash only what stands between them, so that a lock and its done
+/// marker always live in one slot and one script can touch both.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct LockKey {
+    tag: String,
+    suffix: String,
+}
+
+impl LockKey {
+    /// A key for `name` within `scope`.
+    ///
+    /// # Errors
+    /// [`InvalidKey`] when a part is empty or holds a brace, a slash, white space or a control
+    /// character: those would move the key to another slot or make two keys collide.
+    pub fn new(prefix: &str, scope: &str, name: &str) -> Result<Self, InvalidKey> {
+        for (part, text) in [("prefix", prefix), ("scope", scope), ("name", name)] {
+            let bad = |c: char| matches!(c, '{' | '}' | '/') || c.is_whitespace() || c.is_control();
+            if text.is_empty() || text.contains(bad) {
+                return Err(InvalidKey { part, text: text.into() });
+            }
+        }
+        Ok(Self { tag: format!("{{{prefix}:{scope}/{name}}}"), suffix: String::new() })
+    }
+
+    /// The key of one shard.
+    #[must_use]
+    pub fn shard(mut self, shard: u32) -> Self {
+        self.suffix.push_str(&format!("#{shard}"));
+        self
+    }
+
+    /// The key of one instant, in milliseconds since 1970: for work that may overlap itself.
+    #[must_use]
+    pub fn at(mut self, millis: i64) -> Self {
+        self.suffix.push_str(&format!("@{millis}"));
+        self
+    }
+
+    /// The Redis key that holds the token.
+    #[must_use]
+    pub fn lock(&self) -> String {
+        format!("{}:lock{}", self.tag, self.suffix)
+    }
+
+    /// The Redis key that holds the hint that the work is done.
+    #[must_use]
+    pub fn done(&self) -> String {
+        format!("{}:done{}", self.tag, self.suffix)
+    }
+}
+
+impl Display for LockKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.lock())
+    }
+}
+
+/// A part of a key that would not be safe in Redis.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the {part} of a lock key must not be empty or hold braces, slashes or white space, found {text:?}")]
+pub struct InvalidKey {
+    /// Which part: `prefix`, `scope` or `name`.
+    pub part: &'static str,
+    /// What stood there.
+    pub text: String,
+}

@@ -1,0 +1,57 @@
+//! Proof of who holds a lock: new for every acquisition, readable in redis-cli.
+
+use std::fmt::{self, Display};
+
+use uuid::Uuid;
+
+/// `<instance>|<subject>|<uuid>`: unique to one acquisition.
+///
+/// Release and renewal compare the whole value, so a process never touches a lock that another
+/// process, or an earlier acquisition of its own, has left behind.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Token(String);
+
+impl Token {
+    /// A fresh token. `subject` says what the lock is held for (a firing's instant, say).
+    #[must_use]
+    pub fn new(instance: &str, subject: &str, unique: Uuid) -> Self {
+        let clean = |text: &str| text.replace('|', "_");
+        Self(format!("{}|{}|{}", clean(instance), clean(subject), unique.simple()))
+    }
+
+    /// The value as it stands in Redis.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Who holds a lock, as the losers of an acquisition learn it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Holder {
+    /// The process that holds it.
+    pub instance: String,
+    /// What it holds it for.
+    pub subject: String,
+}
+
+impl Holder {
+    /// Reads a token's value; text of another shape (a foreign lock) becomes the instance, whole.
+    #[must_use]
+    pub fn from_value(value: &str) -> Self {
+        let mut parts = value.splitn(3, '|');
+        match (parts.next(), parts.next(), parts.next()) {
+            (Some(instance), Some(subject), Some(_)) => {
+                Self { instance: instance.into(), subject: subject.into() }
+            }
+            _ => Self { instance: value.into(), subject: String::new() },
+        }
+    }
+}

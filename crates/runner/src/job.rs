@@ -1,0 +1,261 @@
+//! What a user writes: the `Job` trait, what a run is handed, and how it ends.
+
+use std::error::Error;
+use std::fmt::{self, Display};
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use futures_util::future::BoxFuture;
+use lockcore::BootInstant;
+use tokio_util::sync::CancellationToken;
+
+use crate::firing::{Fence, Firing, JobName, Origin};
+
+/// Work that runs when a job fires.
+///
+/// ```
+/// use runner::{Job, JobContext, JobError};
+///
+/// struct Reconcile;
+///
+/// impl Job for Reconcile {
+///     async fn run(&self, ctx: &JobContext) -> Result<(), JobError> {
+///         println!("matching orders up to {}", ctx.scheduled_at());
+///         Ok(())
+///     }
+/// }
+/// ```
+pub trait Job: Send + Sync + 'static {
+    /// Does the work of one firing.
+    ///
+    /// # Errors
+    /// [`JobError::retry`] (what `?` makes of any error) when another attempt may help,
+    /// [`JobError::fail`] when it cannot.
+    ///
+    /// # Cancel safety
+    /// The future is dropped when the run is cancelled and does not end by itself within the job's
+    /// `kill_grace`; watch [`JobContext::cancelled`] to end in order.
+    fn run(&self, ctx: &JobContext) -> impl Future<Output = Result<(), JobError>> + Send;
+}
+
+/// [`Job`] without its type: what the registry keeps.
+pub trait ErasedJob: Send + Sync + 'static {
+    /// Does the work of one firing, owning what it needs.
+    fn run_owned(self: Arc<Self>, ctx: JobContext) -> BoxFuture<'static, Result<(), JobError>>;
+}
+
+impl<J: Job> ErasedJob for J {
+    fn run_owned(self: Arc<Self>, ctx: JobContext) -> BoxFuture<'static, Result<(), JobError>> {
+        Box::pin(async move { self.run(&ctx).await })
+    }
+}
+
+/// Why a run is asked to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Cause {
+    /// It ran longer than its `timeout`.
+    Timeout,
+    /// Its lock is gone or someone else's.
+    LockLost,
+    /// Its lock was renewed as often as it may be.
+    RenewalCap,
+    /// Its lease in the ledger could not be kept.
+    LeaseLost,
+    /// The replica is shutting down.
+    Drain,
+    /// Someone asked for it.
+    CancelRequested,
+}
+
+crate::firing::words!(Cause {
+    Timeout = "timeout",
+    LockLost = "lock_lost",
+    RenewalCap = "renewal_cap",
+    LeaseLost = "lease_lost",
+    Drain = "drain",
+    CancelRequested = "cancel_requested",
+});
+
+/// What tells a run to stop, and why.
+#[derive(Clone, Debug, Default)]
+pub struct Cancel {
+    token: CancellationToken,
+    cause: Arc<Mutex<Option<Cause>>>,
+}
+
+impl Cancel {
+    /// Asks the run to stop. The first cause stays.
+    pub fn cancel(&self, cause: Cause) {
+        self.cause.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(cause);
+        self.token.cancel();
+    }
+
+    /// Why the run was asked to stop, if it was.
+    #[must_use]
+    pub fn cause(&self) -> Option<Cause> {
+        *self.cause.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends when the run is asked to stop.
+    ///
+    /// # Cancel safety
+    /// Safe to drop and call again.
+    pub async fn cancelled(&self) -> Cause {
+        self.token.cancelled().await;
+        self.cause().unwrap_or(Cause::LeaseLost)
+    }
+}
+
+/// How a run's licence looks from inside: until when the work may go on. Moved forward with every
+/// acknowledged heartbeat; the warden of a command lives by it.
+pub type Licence = tokio::sync::watch::Receiver<BootInstant>;
+
+/// What a run is handed.
+#[derive(Clone, Debug)]
+pub struct JobContext {
+    pub(crate) namespace: Arc<str>,
+    pub(crate) firing: Firing,
+    pub(crate) shards: u32,
+    pub(crate) attempt: u32,
+    pub(crate) fence: Fence,
+    pub(crate) deadline: BootInstant,
+    pub(crate) kill_grace: Duration,
+    pub(crate) cancel: Cancel,
+    pub(crate) licence: Licence,
+    pub(crate) output: Arc<Mutex<Option<String>>>,
+}
+
+impl JobContext {
+    /// The job's name.
+    #[must_use]
+    pub fn job(&self) -> &JobName {
+        &self.firing.job
+    }
+
+    /// The nominal instant, UTC: what the run is *for*, however late it runs.
+    #[must_use]
+    pub fn scheduled_at(&self) -> DateTime<Utc> {
+        self.firing.scheduled_at
+    }
+
+    /// Which shard this run does, from 0.
+    #[must_use]
+    pub fn shard(&self) -> u32 {
+        self.firing.shard
+    }
+
+    /// Into how many shards the job is split.
+    #[must_use]
+    pub fn shards(&self) -> u32 {
+        self.shards
+    }
+
+    /// The number of this run of the firing, from 1.
+    #[must_use]
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// Why the firing exists.
+    #[must_use]
+    pub fn origin(&self) -> Origin {
+        self.firing.origin
+    }
+
+    /// Grows with every claim: a receiver that remembers the highest it saw can refuse the others.
+    #[must_use]
+    pub fn fence(&self) -> Fence {
+        self.fence
+    }
+
+    /// The same text for every attempt of this firing, different for every other firing.
+    #[must_use]
+    pub fn idempotency_key(&self) -> String {
+        self.firing.idempotency_key(&self.namespace)
+    }
+
+    /// When the run's `timeout` ends, on the boot clock.
+    #[must_use]
+    pub fn deadline(&self) -> BootInstant {
+        self.deadline
+    }
+
+    /// How long the run has to end in order once it is asked to stop.
+    #[must_use]
+    pub fn kill_grace(&self) -> Duration {
+        self.kill_grace
+    }
+
+    /// Ends when the run is asked to stop, and says why.
+    ///
+    /// # Cancel safety
+    /// Safe to drop and call again.
+    pub async fn cancelled(&self) -> Cause {
+        self.cancel.cancelled().await
+    }
+
+    /// Whether the run was asked to stop.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.cancel.cause().is_some()
+    }
+
+    /// Until when this run may work, on the boot clock; moves forward while its leases are kept.
+    #[must_use]
+    pub fn licence(&self) -> Licence {
+        self.licence.clone()
+    }
+
+    /// Leaves text in the ledger's `output` column; the last call counts.
+    pub fn set_output(&self, text: impl Into<String>) {
+        *self.output.lock().unwrap_or_else(PoisonError::into_inner) = Some(text.into());
+    }
+}
+
+/// How a run failed.
+///
+/// It does not implement [`Error`], so that `?` can turn any error into it (and means "retry").
+#[derive(Debug)]
+pub struct JobError {
+    retry: bool,
+    source: Box<dyn Error + Send + Sync>,
+}
+
+impl JobError {
+    /// Another attempt may help, if the job has attempts left.
+    pub fn retry(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self { retry: true, source: error.into() }
+    }
+
+    /// No further attempt: the firing ends as failed.
+    pub fn fail(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self { retry: false, source: error.into() }
+    }
+
+    /// Whether another attempt may help.
+    #[must_use]
+    pub fn is_retry(&self) -> bool {
+        self.retry
+    }
+}
+
+impl Display for JobError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.source)?;
+        let mut cause = self.source.source();
+        while let Some(error) = cause {
+            write!(f, ": {error}")?;
+            cause = error.source();
+        }
+        Ok(())
+    }
+}
+
+impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for JobError {
+    fn from(error: E) -> Self {
+        Self::retry(error)
+    }
+}

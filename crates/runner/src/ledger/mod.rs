@@ -1,0 +1,101 @@
+//! Layer two: the ledger decides. One row per firing under a UNIQUE constraint, in PostgreSQL or SQLite.
+//!
+//! Three traits, one implementation of each per database: [`Ledger`] is what the corridor of a
+//! firing writes, [`Upkeep`] repairs and cleans, [`Reader`] looks. A "no" is a value; an error
+//! means that we do not know what happened.
+
+mod error;
+mod rows;
+mod values;
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use futures_util::future::BoxFuture;
+
+pub use error::LedgerError;
+pub use rows::{AttemptRow, FiringRow, HistoryFilter, JobRow};
+pub use values::{
+    Claim, ClaimRequest, Counted, Due, Ending, Enqueue, Enqueued, Entry, Expired, FiringId, Found, Heartbeat,
+    JobRegistration, Run, Running, Settled, Settlement, Skip, Skipped, Suspect, Swept, Won,
+};
+
+/// Every answer of the ledger.
+pub type Answer<'a, T> = BoxFuture<'a, Result<T, LedgerError>>;
+
+/// What the corridor writes. Each call is one transaction on the server and one row at most.
+///
+/// # Cancel safety
+/// A dropped call leaves its outcome unknown and closes its connection. All five are safe to repeat.
+pub trait Ledger: Debug + Send + Sync + 'static {
+    /// Wins a firing, or says why not.
+    fn claim<'a>(&'a self, request: &'a ClaimRequest) -> Answer<'a, Claim>;
+
+    /// After a claim whose answer was lost: whether the row is `running` under this very `claim_id`.
+    fn confirm<'a>(&'a self, request: &'a ClaimRequest) -> Answer<'a, Option<Won>>;
+
+    /// Moves the lease of a run forward.
+    fn heartbeat(&self, run: Run, lease: Duration) -> Answer<'_, Heartbeat>;
+
+    /// Ends a run. Repeating it after a lost answer says `Recorded` again.
+    fn settle<'a>(&'a self, settlement: &'a Settlement) -> Answer<'a, Settled>;
+
+    /// Writes that a firing did not run, unless it has a row already.
+    fn skip<'a>(&'a self, skip: &'a Skip) -> Answer<'a, Skipped>;
+}
+
+/// What keeps the ledger in order; any replica may call it at any time.
+pub trait Upkeep: Debug + Send + Sync + 'static {
+    /// Makes the jobs known. `known_since` starts anew where `spec_hash` differs from the stored one.
+    fn register<'a>(&'a self, jobs: &'a [JobRegistration]) -> Answer<'a, ()>;
+
+    /// Puts a firing into the queue, unless it has a row already.
+    fn enqueue<'a>(&'a self, enqueue: &'a Enqueue) -> Answer<'a, Enqueued>;
+
+    /// Queued firings of these jobs whose `due_at` has come, oldest first.
+    fn due<'a>(&'a self, jobs: &'a [String], limit: u32) -> Answer<'a, Vec<Due>>;
+
+    /// Ends queued firings whose `expires_at` has passed, of any job.
+    fn expire(&self, limit: u32) -> Answer<'_, Vec<Expired>>;
+
+    /// Every running row, for the sweep to watch.
+    fn running(&self) -> Answer<'_, Vec<Running>>;
+
+    /// Ends those suspects that nobody has touched since they were seen and whose lease is over.
+    fn sweep<'a>(&'a self, suspects: &'a [Suspect]) -> Answer<'a, Vec<Swept>>;
+
+    /// Removes terminal rows that ended more than `retention` ago, raising each job's
+    /// `pruned_before` first so that a removed firing can never be claimed again.
+    fn prune(&self, retention: Duration, batch: u32) -> Answer<'_, u64>;
+
+    /// Stops new claims of a job. When it returns, no claim that began earlier can still win.
+    fn pause<'a>(&'a self, job: &'a str, by: &'a str, note: &'a str) -> Answer<'a, bool>;
+
+    /// Allows claims again.
+    fn resume<'a>(&'a self, job: &'a str) -> Answer<'a, bool>;
+
+    /// Asks the owner of a running firing to stop, or cancels a queued one.
+    fn cancel(&self, id: FiringId) -> Answer<'_, bool>;
+}
+
+/// What looks and never writes.
+pub trait Reader: Debug + Send + Sync + 'static {
+    /// The ledger's clock. Also the cheapest proof that the ledger answers.
+    fn now(&self) -> Answer<'_, DateTime<Utc>>;
+
+    /// Rows, newest `scheduled_at` first.
+    fn history<'a>(&'a self, filter: &'a HistoryFilter) -> Answer<'a, Vec<FiringRow>>;
+
+    /// One row.
+    fn firing(&self, id: FiringId) -> Answer<'_, Option<FiringRow>>;
+
+    /// Superseded attempts of a firing, oldest first.
+    fn attempts(&self, id: FiringId) -> Answer<'_, Vec<AttemptRow>>;
+
+    /// The jobs this namespace has seen, by name.
+    fn jobs(&self) -> Answer<'_, Vec<JobRow>>;
+
+    /// Rows per state of this namespace.
+    fn counts(&self) -> Answer<'_, Vec<Counted>>;
+}

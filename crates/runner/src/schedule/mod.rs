@@ -1,0 +1,5 @@
+//! The declared rule and the pure function from it to instants.
+
+mod timetable;
+
+pub use timetable::{ScheduleError, Timetable};
