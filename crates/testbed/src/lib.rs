@@ -1,1 +1,5 @@
-//! x
+//! Private servers for tests.
+
+mod redis;
+
+pub use redis::PrivateRedis;
