@@ -47,6 +47,20 @@ pub trait BootClock: Debug + Send + Sync + 'static {
     fn boot_now(&self) -> BootInstant;
 }
 
+/// Sleeps until `clock` reads `until`.
+///
+/// It looks at the clock at least every second: the runtime's timers stand still while the machine is
+/// suspended, so one long sleep would end hours after its moment.
+pub(crate) async fn sleep_until(clock: &dyn BootClock, until: BootInstant) {
+    loop {
+        let left = until.saturating_since(clock.boot_now());
+        if left.is_zero() {
+            return;
+        }
+        tokio::time::sleep(left.min(Duration::from_secs(1))).await;
+    }
+}
+
 /// The kernel's `CLOCK_BOOTTIME`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemBootClock;

@@ -19,3 +19,10 @@ pub enum LockError {
         source: Box<dyn Error + Send + Sync>,
     },
 }
+
+impl LockError {
+    /// `doing` failed because of `source`.
+    pub fn unavailable(doing: &'static str, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Unavailable { doing, source: source.into() }
+    }
+}

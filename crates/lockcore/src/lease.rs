@@ -12,6 +12,7 @@ use crate::BootInstant;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
     ttl: Duration,
+    granted_at: BootInstant,
     sent_at: BootInstant,
     renewals: u32,
     max_renewals: u32,
@@ -21,13 +22,13 @@ impl Lease {
     /// A lease whose acquisition was first sent at `sent_at`.
     #[must_use]
     pub const fn granted(sent_at: BootInstant, ttl: Duration, max_renewals: u32) -> Self {
-        Self { ttl, sent_at, renewals: 0, max_renewals }
+        Self { ttl, granted_at: sent_at, sent_at, renewals: 0, max_renewals }
     }
 
     /// The lease after a renewal that was sent at `sent_at`.
     #[must_use]
     pub const fn renewed(self, sent_at: BootInstant) -> Self {
-        Self { sent_at, renewals: self.renewals + 1, ..self }
+        Self { sent_at, renewals: self.renewals.saturating_add(1), ..self }
     }
 
     /// What is taken off the ttl: 1 % for clock rates and 5 ms for timers.
@@ -39,19 +40,43 @@ impl Lease {
     /// From this moment on the lock must not be believed.
     #[must_use]
     pub fn trusted_until(&self) -> BootInstant {
-        self.sent_at + self.ttl.saturating_sub(Self::margin(self.ttl))
+        let expiry = (self.sent_at + self.ttl).min(self.life_ends());
+        expiry.saturating_sub(Self::margin(self.ttl))
     }
 
     /// When the next renewal is due; `None` once the cap is reached.
     #[must_use]
     pub fn renewal_due(&self) -> Option<BootInstant> {
-        (self.renewals < self.max_renewals).then(|| self.sent_at + self.ttl / 3)
+        let capped = self.renewals >= self.max_renewals || self.sent_at + self.ttl >= self.life_ends();
+        (!capped).then(|| self.sent_at + self.ttl / 3)
+    }
+
+    /// The expiry that a renewal sent at `now` may ask for; `None` once the lock's life is over.
+    ///
+    /// It is the full ttl, but never beyond [`life_ends`](Self::life_ends): renewals whose replies are
+    /// lost are not counted, and without this bound they would keep a lock alive for ever.
+    #[must_use]
+    pub fn renewal_ttl(&self, now: BootInstant) -> Option<Duration> {
+        let left = self.life_ends().saturating_since(now);
+        (left >= Duration::from_millis(1)).then(|| left.min(self.ttl))
+    }
+
+    /// When the lock is gone at the latest, however often it is renewed.
+    #[must_use]
+    pub fn life_ends(&self) -> BootInstant {
+        self.granted_at + Self::longest_life(self.ttl, self.max_renewals)
     }
 
     /// The longest a lock can live: its ttl and `max_renewals` thirds of it.
     #[must_use]
     pub fn longest_life(ttl: Duration, max_renewals: u32) -> Duration {
         ttl.saturating_add((ttl / 3).saturating_mul(max_renewals))
+    }
+
+    /// When the acquisition was first sent.
+    #[must_use]
+    pub const fn granted_at(&self) -> BootInstant {
+        self.granted_at
     }
 
     /// How long the lock lives without a renewal.

@@ -1,17 +1,30 @@
-//! A Redis lock that says what it cannot promise.
+#![doc = include_str!("../README.md")]
 
 mod backend;
+mod backoff;
 mod boot;
 mod error;
+mod guard;
+mod keeper;
 mod key;
 mod lease;
+mod locks;
+mod memory;
+#[cfg(feature = "redis")]
+mod redis;
 mod token;
 
 pub use backend::{
     AcquireOutcome, AcquireRequest, BoxFuture, DoneMark, LockBackend, ReleaseOutcome, RenewOutcome,
 };
+pub use backoff::Backoff;
 pub use boot::{BootClock, BootInstant, SystemBootClock};
 pub use error::LockError;
+pub use guard::{LeaseGuard, LeaseReport, Loss, Release};
 pub use key::{InvalidKey, LockKey};
 pub use lease::Lease;
+pub use locks::{Acquisition, Locks, Terms};
+pub use memory::MemoryBackend;
+#[cfg(feature = "redis")]
+pub use redis::{InvalidRedisUrl, RedisBackend, RedisOptions};
 pub use token::{Holder, Token};

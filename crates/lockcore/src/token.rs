@@ -19,6 +19,13 @@ impl Token {
         Self(format!("{}|{}|{}", clean(instance), clean(subject), unique.simple()))
     }
 
+    /// The same instance and subject with a new unique part: for an acquisition that starts over.
+    #[must_use]
+    pub fn reissued(&self, unique: Uuid) -> Self {
+        let named = self.0.rsplit_once('|').map_or(self.0.as_str(), |(named, _)| named);
+        Self(format!("{named}|{}", unique.simple()))
+    }
+
     /// The value as it stands in Redis.
     #[must_use]
     pub fn as_str(&self) -> &str {

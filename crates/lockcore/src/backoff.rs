@@ -1,0 +1,73 @@
+//! How long to wait before the next try: exponential, with full jitter. Pure: randomness is passed in.
+
+use std::time::Duration;
+
+/// Below this a retry is a hot loop.
+const FLOOR: Duration = Duration::from_millis(2);
+
+/// Waits that double from try to try, each drawn anew from the whole range below its ceiling.
+///
+/// Full jitter, because replicas that lost the same lock at the same moment would otherwise all come
+/// back at the same moment, again and again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backoff {
+    initial: Duration,
+    max: Duration,
+}
+
+impl Backoff {
+    /// A first wait of at most `initial`; no wait longer than `max`.
+    #[must_use]
+    pub fn new(initial: Duration, max: Duration) -> Self {
+        let max = max.max(FLOOR);
+        Self { initial: initial.clamp(FLOOR, max), max }
+    }
+
+    /// The longest wait after failed try number `attempt`, counted from 0.
+    #[must_use]
+    pub fn ceiling(&self, attempt: u32) -> Duration {
+        let factor = 2_u32.checked_pow(attempt).unwrap_or(u32::MAX);
+        self.initial.saturating_mul(factor).min(self.max)
+    }
+
+    /// The wait after failed try number `attempt`: `random` picks it evenly below the ceiling, down to
+    /// 2 ms.
+    #[must_use]
+    pub fn delay(&self, attempt: u32, random: u64) -> Duration {
+        let share = random as f64 / u64::MAX as f64;
+        self.ceiling(attempt).mul_f64(share.clamp(0.0, 1.0)).max(FLOOR)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_ceiling_doubles_up_to_the_maximum() {
+        let backoff = Backoff::new(Duration::from_millis(10), Duration::from_millis(35));
+        let ceilings = [0, 1, 2, 3, 64].map(|attempt| backoff.ceiling(attempt).as_millis());
+        assert_eq!(ceilings, [10, 20, 35, 35, 35]);
+    }
+
+    #[test]
+    fn jitter_is_full() {
+        let backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(1));
+        let delays = [0, u64::MAX / 2, u64::MAX].map(|random| backoff.delay(0, random).as_millis());
+        assert_eq!(delays, [2, 50, 100]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_wait_is_a_hot_loop_or_longer_than_its_ceiling(
+            initial in 0_u64..10_000, max in 0_u64..100_000, attempt: u32, random: u64,
+        ) {
+            let backoff = Backoff::new(Duration::from_millis(initial), Duration::from_millis(max));
+            let delay = backoff.delay(attempt, random);
+            prop_assert!(delay >= FLOOR);
+            prop_assert!(delay <= backoff.ceiling(attempt));
+        }
+    }
+}

@@ -1,0 +1,23 @@
+-- release: delete a lock that is still ours, and say what has been done. One atomic step.
+--
+-- KEYS[1]  the lock
+-- KEYS[2]  the done marker of the same lock
+-- ARGV[1]  token
+-- ARGV[2]  subject that is done, or '' to leave no marker
+-- ARGV[3]  life of the marker in milliseconds
+--
+-- Returns  1  released
+--          0  gone, or someone else's: neither the lock nor the marker is touched
+
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then
+  return 0
+end
+
+redis.call('DEL', KEYS[1])
+
+-- The marker is a hint. A server out of memory refuses it, and that must not hide that the lock is gone.
+if ARGV[2] ~= '' then
+  redis.pcall('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
+end
+
+return 1

@@ -1,0 +1,140 @@
+//! Locks of one process, for the embedded mode: no server, the same rules.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::{
+    AcquireOutcome, AcquireRequest, BootClock, BootInstant, BoxFuture, DoneMark, Holder, LockBackend,
+    LockError, LockKey, ReleaseOutcome, RenewOutcome, Token,
+};
+
+/// A table of locks in this process's memory. It never fails.
+#[derive(Debug)]
+pub struct MemoryBackend {
+    clock: Arc<dyn BootClock>,
+    table: Mutex<Table>,
+}
+
+impl MemoryBackend {
+    /// An empty table whose expiries are judged by `clock`.
+    #[must_use]
+    pub fn new(clock: Arc<dyn BootClock>) -> Self {
+        Self { clock, table: Mutex::new(Table::default()) }
+    }
+
+    /// One step on the table, atomic because the table is locked meanwhile.
+    fn step<'a, T>(
+        &'a self,
+        step: impl FnOnce(&mut Table, BootInstant) -> T + Send + 'a,
+    ) -> BoxFuture<'a, Result<T, LockError>> {
+        Box::pin(async move {
+            let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+            let now = self.clock.boot_now();
+            Ok(step(&mut table, now))
+        })
+    }
+}
+
+impl LockBackend for MemoryBackend {
+    fn acquire<'a>(
+        &'a self,
+        request: &'a AcquireRequest,
+    ) -> BoxFuture<'a, Result<AcquireOutcome, LockError>> {
+        self.step(move |table, now| {
+            let lock = request.key.lock();
+            let holder = table.get(&lock, now);
+            if holder.is_some_and(|(value, _)| value == request.token.as_str()) {
+                return AcquireOutcome::Acquired;
+            }
+            if let Some(subject) = &request.unless_done
+                && table.get(&request.key.done(), now).is_some_and(|(value, _)| value == subject)
+            {
+                return AcquireOutcome::Done;
+            }
+            if let Some((value, remaining)) = table.get(&lock, now) {
+                return AcquireOutcome::Held { holder: Holder::from_value(value), remaining };
+            }
+            table.set(lock, request.token.as_str(), request.ttl, now);
+            AcquireOutcome::Acquired
+        })
+    }
+
+    fn renew<'a>(
+        &'a self,
+        key: &'a LockKey,
+        token: &'a Token,
+        ttl: Duration,
+    ) -> BoxFuture<'a, Result<RenewOutcome, LockError>> {
+        self.step(move |table, now| {
+            let lock = key.lock();
+            if table.get(&lock, now).is_none_or(|(value, _)| value != token.as_str()) {
+                return RenewOutcome::NotMine;
+            }
+            table.set(lock, token.as_str(), ttl, now);
+            RenewOutcome::Renewed
+        })
+    }
+
+    fn release<'a>(
+        &'a self,
+        key: &'a LockKey,
+        token: &'a Token,
+        done: Option<&'a DoneMark>,
+    ) -> BoxFuture<'a, Result<ReleaseOutcome, LockError>> {
+        self.step(move |table, now| {
+            let lock = key.lock();
+            if table.get(&lock, now).is_none_or(|(value, _)| value != token.as_str()) {
+                return ReleaseOutcome::NotMine;
+            }
+            table.entries.remove(&lock);
+            if let Some(mark) = done {
+                table.set(key.done(), &mark.subject, mark.ttl, now);
+            }
+            ReleaseOutcome::Released
+        })
+    }
+}
+
+/// Values that expire, as Redis keeps them.
+#[derive(Debug, Default)]
+struct Table {
+    entries: HashMap<String, (String, BootInstant)>,
+    /// How many entries were alive when the expired ones were last thrown out.
+    alive: usize,
+}
+
+impl Table {
+    /// The value and how long it lives yet, if it has not expired.
+    fn get(&self, key: &str, now: BootInstant) -> Option<(&str, Duration)> {
+        let (value, expiry) = self.entries.get(key)?;
+        let remaining = expiry.saturating_since(now);
+        (!remaining.is_zero()).then_some((value.as_str(), remaining))
+    }
+
+    fn set(&mut self, key: String, value: &str, ttl: Duration, now: BootInstant) {
+        self.entries.insert(key, (value.into(), now + ttl));
+        // Keys of past instants are never asked for again. Sweeping at each doubling keeps the table
+        // small and costs nothing on the whole.
+        if self.entries.len() > 64.max(2 * self.alive) {
+            self.entries.retain(|_, (_, expiry)| *expiry > now);
+            self.alive = self.entries.len();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_past_instants_do_not_pile_up() {
+        let mut table = Table::default();
+        let ttl = Duration::from_secs(1);
+        for second in 0..10_000_u64 {
+            let now = BootInstant::from_boot(Duration::from_secs(second));
+            table.set(format!("job@{second}"), "token", ttl, now);
+        }
+        assert!(table.entries.len() <= 65, "{} entries", table.entries.len());
+    }
+}
