@@ -1,0 +1,85 @@
+//! What to tell people about an expression that is legal but may not mean what they think.
+
+use super::ScheduleError;
+use super::field::{Field, Reading};
+
+/// Warnings about `readings`, which were written as `words`.
+pub(super) fn on(readings: &[Reading], words: &[&str]) -> Vec<String> {
+    let [second, minute, hour, day, month, weekday] = readings else { return Vec::new() };
+    let mut warnings = Vec::new();
+
+    if second.is_full(Field::Second) {
+        let rest = words.get(1..).unwrap_or_default().join(" ");
+        let often = if minute.is_full(Field::Minute) && hour.is_full(Field::Hour) {
+            "fires every second"
+        } else {
+            "fires in every second of the minutes it names"
+        };
+        warnings.push(format!("{often}; for once a minute begin with 0: \"0 {rest}\""));
+    }
+    for (field, reading) in Field::ALL.into_iter().zip(readings) {
+        warnings.extend(uneven(field, reading));
+    }
+    if !day.unrestricted && !weekday.unrestricted {
+        warnings.push(
+            "fires on the days of the month and also on the weekdays: where both are given either one is enough"
+                .into(),
+        );
+    }
+    if weekday.unrestricted
+        && day.special.is_empty()
+        && let Some((first, _)) = day.ends()
+        && first > shortest_month(month)
+    {
+        warnings.push(format!("skips months without a day {first}; for the last day of each month write L"));
+    }
+    let last = words.last().copied().unwrap_or_default();
+    if words.contains(&"?") && last.bytes().any(|byte| byte.is_ascii_digit()) {
+        warnings.push(format!(
+            "looks like Quartz, where 1 is Sunday; in weekday {last:?} 1 is Monday: names such as MON leave no doubt"
+        ));
+    }
+    warnings
+}
+
+fn uneven(field: Field, reading: &Reading) -> Option<String> {
+    let (step, first, last) = reading.uneven?;
+    let name = field.name();
+    let hint = match field {
+        Field::Second => format!("; for every {step} seconds write every = \"{step}s\""),
+        Field::Minute => format!("; for every {step} minutes write every = \"{step}m\""),
+        Field::Hour => format!("; for every {step} hours write every = \"{step}h\""),
+        Field::Day | Field::Month | Field::Weekday => String::new(),
+    };
+    Some(format!("uneven step: {name} {last} is followed by {name} {first}, not by {step} later{hint}"))
+}
+
+/// The error for an expression that no date matches.
+pub(super) fn never(readings: &[Reading], words: &[&str]) -> ScheduleError {
+    let [.., day, month, weekday] = words else {
+        return ScheduleError::new("the schedule never fires");
+    };
+    let hint = match readings {
+        [_, _, _, days, months, _] if days.ends().is_some_and(|(first, _)| first > longest_month(months)) => {
+            "the month has no such day; for its last day write L"
+        }
+        _ => "no such day exists; check the day fields against each other",
+    };
+    ScheduleError::new(format!(
+        "never fires: no date has day-of-month {day:?}, month {month:?} and weekday {weekday:?} ({hint})"
+    ))
+}
+
+const LENGTHS: [u32; 12] = [29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31, 30];
+
+fn lengths(month: &Reading) -> impl Iterator<Item = u32> {
+    (1..).zip(LENGTHS).filter(|(number, _)| month.values & (1_u64 << number) != 0).map(|(_, length)| length)
+}
+
+fn longest_month(month: &Reading) -> u32 {
+    lengths(month).max().unwrap_or(31)
+}
+
+fn shortest_month(month: &Reading) -> u32 {
+    lengths(month).min().unwrap_or(31)
+}
