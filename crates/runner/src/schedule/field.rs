@@ -182,8 +182,8 @@ impl<'a> Reader<'a> {
             last = value;
         }
         let (low, high) = self.field.bounds();
-        let round = u16::from(from - low) + u16::from(high - last) + 1;
-        if step > 1 && to == high && round != u16::from(step) {
+        let goes_round = step > 1 && to == high;
+        if goes_round && (from - low) + (high - last) + 1 != step {
             reading.uneven = Some((step, from, last));
         }
         Ok(())
