@@ -1,7 +1,30 @@
-//! Private servers and replica processes for runner's tests.
+//! What runner's tests stand on: real servers, real processes, faults on demand, and effects that
+//! are counted outside the product.
+//!
+//! Everything here is private to one test (own directory, own port, own namespace) and ends with
+//! the value that started it.
 
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test rig fails by panicking, with what it saw, and watches the product by the host's own clocks"
+)]
+
+mod deployment;
+mod effects;
+mod lines;
 pub mod postgres;
+mod proxy;
 mod redis;
+mod replica;
+mod wait;
 
+pub use deployment::{Deployment, Finished};
+pub use effects::{Effect, EffectKind, Effects, FiringKey};
+pub use lines::Lines;
 pub use postgres::PrivatePostgres;
+pub use proxy::{Mode, Proxy};
 pub use redis::PrivateRedis;
+pub use replica::{Replica, ReplicaBuilder};
+pub use wait::{wait_until, wait_until_blocking};

@@ -1,0 +1,328 @@
+//! A TCP proxy between a client and its server that does on demand what networks do to people.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError, mpsc as blocking};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+/// How long a server must have been silent before its reply counts as swallowed whole.
+const QUIET: Duration = Duration::from_millis(30);
+
+/// What happens to connections and to what travels on them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Nothing: bytes pass.
+    Forward,
+    /// The server is dead: open connections are closed and new ones refused.
+    Refuse,
+    /// Nothing passes in either direction, nothing is closed; new connections open and hang. What
+    /// was sent meanwhile arrives when the mode changes.
+    Stall,
+    /// Like `Stall`, for what the client sends.
+    StallRequests,
+    /// Like `Stall`, for what the server sends: requests take effect and nobody learns of it.
+    StallReplies,
+    /// Everything arrives so much later, in both directions.
+    Delay(Duration),
+}
+
+/// A port that stays the same, before a server that may move, fail or fall silent.
+///
+/// It lives on a thread of its own, so that a test may block its runtime's threads.
+#[derive(Debug)]
+pub struct Proxy {
+    address: SocketAddr,
+    orders: mpsc::UnboundedSender<(Order, blocking::Sender<()>)>,
+    trap: Arc<Trap>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+enum Order {
+    Mode(Mode),
+    Backend(SocketAddr),
+    Cut,
+    End,
+}
+
+/// The request whose reply is to be swallowed.
+#[derive(Debug, Default)]
+struct Trap {
+    needle: Mutex<Option<Vec<u8>>>,
+    swallowed: AtomicUsize,
+    connections: AtomicUsize,
+}
+
+impl Proxy {
+    /// A proxy before `backend` on a free port of the loopback interface, in [`Mode::Forward`].
+    ///
+    /// # Panics
+    /// When no port or no thread is to be had.
+    #[must_use]
+    pub fn new(backend: SocketAddr) -> Self {
+        let (orders, inbox) = mpsc::unbounded_channel();
+        let (ready, address) = blocking::channel();
+        let trap = Arc::<Trap>::default();
+        let ours = Arc::clone(&trap);
+        let thread = thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime").block_on(async {
+                let port = Port::reserve().expect("a free port");
+                let listener = port.listen().expect("a port of our own");
+                ready.send(port.address).expect("the one who asked for the proxy waits");
+                let mode = watch::Sender::new(Mode::Forward);
+                Gate { port, listener: Some(listener), backend, trap: ours, mode }.serve(inbox).await;
+            });
+        });
+        let address = address.recv().expect("the proxy has started");
+        Self { address, orders, trap, thread: Some(thread) }
+    }
+
+    /// Where clients connect: the same as long as the proxy lives.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Changes the mode; holds for open connections too, from the moment this returns.
+    pub fn set(&self, mode: Mode) {
+        self.order(Order::Mode(mode));
+    }
+
+    /// Sends new connections to another address: a server that was restarted has a new port.
+    pub fn set_backend(&self, backend: SocketAddr) {
+        self.order(Order::Backend(backend));
+    }
+
+    /// Closes all open connections, once; new ones follow the mode.
+    pub fn cut(&self) {
+        self.order(Order::Cut);
+    }
+
+    /// The next request whose bytes contain `needle` is forwarded, its reply swallowed, and the
+    /// connection closed: the server has done it, and the client does not know.
+    ///
+    /// The needle has to be in the request itself. A prepared statement's text is sent once, when
+    /// it is prepared; what every execution carries are its parameters.
+    pub fn swallow_reply_once(&self, needle: impl Into<Vec<u8>>) {
+        *self.trap.lock() = Some(needle.into());
+    }
+
+    /// How many replies have been swallowed.
+    #[must_use]
+    pub fn swallowed(&self) -> usize {
+        self.trap.swallowed.load(Relaxed)
+    }
+
+    /// How many connections have ever been opened through it.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.trap.connections.load(Relaxed)
+    }
+
+    fn order(&self, order: Order) {
+        let (done, obeyed) = blocking::channel();
+        self.orders.send((order, done)).expect("the proxy's thread lives as long as the proxy");
+        obeyed.recv().expect("the proxy's thread lives as long as the proxy");
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        let (done, _) = blocking::channel();
+        // Either may have failed with the thread, whose own panic has been printed.
+        if self.orders.send((Order::End, done)).is_ok() {
+            self.thread.take().map(JoinHandle::join);
+        }
+    }
+}
+
+impl Trap {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Vec<u8>>> {
+        self.needle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the needle is in `bytes`; it is taken out of the trap then.
+    fn springs_on(&self, bytes: &[u8]) -> bool {
+        self.lock()
+            .take_if(|needle| bytes.windows(needle.len()).any(|part| part == needle.as_slice()))
+            .is_some()
+    }
+
+    /// How much of the end of one chunk may be the beginning of the needle.
+    fn reach(&self) -> usize {
+        self.lock().as_ref().map_or(0, |needle| needle.len().saturating_sub(1))
+    }
+}
+
+/// A port that stays ours while nobody listens on it.
+struct Port {
+    address: SocketAddr,
+    /// Bound and never listening: a connection is refused, and nobody else gets the number.
+    _reserved: TcpSocket,
+}
+
+impl Port {
+    fn reserve() -> io::Result<Self> {
+        let reserved = TcpSocket::new_v4()?;
+        reserved.set_reuseport(true)?;
+        reserved.bind((Ipv4Addr::LOCALHOST, 0).into())?;
+        Ok(Self { address: reserved.local_addr()?, _reserved: reserved })
+    }
+
+    fn listen(&self) -> io::Result<TcpListener> {
+        let socket = TcpSocket::new_v4()?;
+        socket.set_reuseport(true)?;
+        socket.bind(self.address)?;
+        socket.listen(1024)
+    }
+}
+
+struct Gate {
+    port: Port,
+    /// `None` while connections are refused.
+    listener: Option<TcpListener>,
+    backend: SocketAddr,
+    trap: Arc<Trap>,
+    mode: watch::Sender<Mode>,
+}
+
+impl Gate {
+    async fn serve(mut self, mut inbox: mpsc::UnboundedReceiver<(Order, blocking::Sender<()>)>) {
+        let mut connections = JoinSet::new();
+        loop {
+            let order = tokio::select! {
+                biased;
+                order = inbox.recv() => order,
+                client = accept(self.listener.as_ref()) => {
+                    self.trap.connections.fetch_add(1, Relaxed);
+                    connections.spawn(relay(client, self.backend, self.mode.subscribe(), Arc::clone(&self.trap)));
+                    continue;
+                }
+                _ = connections.join_next(), if !connections.is_empty() => continue,
+            };
+            let Some((order, done)) = order else { return };
+            match order {
+                Order::Mode(Mode::Refuse) => {
+                    self.listener = None;
+                    connections.shutdown().await;
+                    self.mode.send_replace(Mode::Refuse);
+                }
+                Order::Mode(mode) => {
+                    self.mode.send_replace(mode);
+                    self.listener.get_or_insert_with(|| self.port.listen().expect("a port of our own"));
+                }
+                Order::Backend(backend) => self.backend = backend,
+                Order::Cut => connections.shutdown().await,
+                Order::End => return,
+            }
+            // The one who gave the order may have panicked meanwhile.
+            done.send(()).ok();
+        }
+    }
+}
+
+async fn accept(listener: Option<&TcpListener>) -> TcpStream {
+    loop {
+        match listener {
+            None => std::future::pending().await,
+            // A client that gave up between SYN and accept is no failure of ours.
+            Some(listener) => {
+                if let Ok((client, _)) = listener.accept().await {
+                    return client;
+                }
+            }
+        }
+    }
+}
+
+/// Carries bytes both ways until both sides have ended, one side has broken, or a reply has been
+/// swallowed. A server that cannot be reached looks like one that hangs up at once.
+async fn relay(client: TcpStream, backend: SocketAddr, mode: watch::Receiver<Mode>, trap: Arc<Trap>) {
+    let Ok(server) = TcpStream::connect(backend).await else { return };
+    for side in [&client, &server] {
+        // Without it the kernel adds delays of its own; a connection that is gone shows below.
+        side.set_nodelay(true).ok();
+    }
+    let (from_client, to_client) = client.into_split();
+    let (from_server, to_server) = server.into_split();
+    let (spring, sprung) = watch::channel(false);
+    let mut requests = mode.clone();
+    let up = carry_requests(from_client, to_server, &mut requests, &trap, &spring);
+    let mut replies = mode;
+    let down = carry_replies(from_server, to_client, &mut replies, sprung, &trap);
+    // An error on one side ends the other: what a broken network path does.
+    tokio::try_join!(up, down).ok();
+}
+
+async fn carry_requests(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    mode: &mut watch::Receiver<Mode>,
+    trap: &Trap,
+    spring: &watch::Sender<bool>,
+) -> io::Result<()> {
+    let mut seen = Vec::new();
+    let mut chunk = vec![0; 64 * 1024];
+    loop {
+        let read = from.read(&mut chunk).await?;
+        pass(mode, Mode::StallRequests).await;
+        if read == 0 {
+            return to.shutdown().await;
+        }
+        seen.extend_from_slice(&chunk[..read]);
+        if trap.springs_on(&seen) {
+            spring.send_replace(true);
+        }
+        seen.drain(..seen.len().saturating_sub(trap.reach()));
+        to.write_all(&chunk[..read]).await?;
+    }
+}
+
+async fn carry_replies(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    mode: &mut watch::Receiver<Mode>,
+    sprung: watch::Receiver<bool>,
+    trap: &Trap,
+) -> io::Result<()> {
+    let mut chunk = vec![0; 64 * 1024];
+    loop {
+        let read = from.read(&mut chunk).await?;
+        if *sprung.borrow() {
+            // Until the server has been silent for a while: what it was sent, it has done.
+            while let Ok(Ok(1..)) = timeout(QUIET, from.read(&mut chunk)).await {}
+            trap.swallowed.fetch_add(1, Relaxed);
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+        pass(mode, Mode::StallReplies).await;
+        if read == 0 {
+            return to.shutdown().await;
+        }
+        to.write_all(&chunk[..read]).await?;
+    }
+}
+
+/// Waits as long as the mode holds back what travels in the direction that `stalled` names.
+async fn pass(mode: &mut watch::Receiver<Mode>, stalled: Mode) {
+    loop {
+        let now = *mode.borrow_and_update();
+        match now {
+            Mode::Delay(span) => return sleep(span).await,
+            now if now == stalled || now == Mode::Stall => {
+                // The sender outlives every connection; if it did not, the end would be near anyway.
+                mode.changed().await.ok();
+            }
+            _ => return,
+        }
+    }
+}

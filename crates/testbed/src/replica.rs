@@ -1,0 +1,273 @@
+//! One real process of the product, with its log in hand and signals at the ready.
+
+use std::ffi::{OsStr, OsString};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
+use tempfile::NamedTempFile;
+use uuid::Uuid;
+
+use crate::{Lines, wait_until_blocking};
+
+/// Inherited by everything a replica starts, however it regroups or is re-parented: how we find
+/// what it left behind.
+const MARKER: &str = "TESTBED_REPLICA";
+/// Where Debian's `faketime` package puts its library, below `/usr/lib/<architecture>`.
+const FAKETIME: &str = "faketime/libfaketimeMT.so.1";
+
+/// What to start, and how.
+#[derive(Debug)]
+pub struct ReplicaBuilder {
+    command: Command,
+    clock: Option<NamedTempFile>,
+}
+
+impl ReplicaBuilder {
+    /// Adds `--config PATH`.
+    #[must_use]
+    pub fn config(mut self, path: &Path) -> Self {
+        self.command.arg("--config").arg(path);
+        self
+    }
+
+    /// Adds an argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.command.arg(arg);
+        self
+    }
+
+    /// Sets a variable of its environment.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Starts it in `dir`.
+    #[must_use]
+    pub fn cwd(mut self, dir: &Path) -> Self {
+        self.command.current_dir(dir);
+        self
+    }
+
+    /// Moves its wall clock (`"+1h"`, `"-30s"`), and not its monotonic clocks: what a wrong NTP
+    /// server does. [`Replica::set_clock`] moves it again later.
+    ///
+    /// # Panics
+    /// When the faketime library is not installed.
+    #[must_use]
+    pub fn faketime(mut self, offset: &str) -> Self {
+        let clock = NamedTempFile::new().expect("a temporary file for the faked clock");
+        write_clock(clock.path(), offset);
+        self.command
+            .env("LD_PRELOAD", faketime_library())
+            .env("FAKETIME_TIMESTAMP_FILE", clock.path())
+            .env("FAKETIME_NO_CACHE", "1")
+            .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+            .env("FAKETIME_DISABLE_SHM", "1");
+        self.clock = Some(clock);
+        self
+    }
+
+    /// Starts the process.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    #[must_use]
+    pub fn spawn(mut self) -> Replica {
+        let marker = Uuid::new_v4().simple().to_string();
+        // It stays in the group of the test process: who ends a hanging test ends its replicas too.
+        self.command.env(MARKER, &marker).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let started = self.command.spawn();
+        let mut child = started.unwrap_or_else(|error| panic!("cannot start {:?}: {error}", self.command));
+        let lines = Lines::default();
+        lines.follow(child.stdout.take().expect("stdout is piped"));
+        lines.follow(child.stderr.take().expect("stderr is piped"));
+        Replica { child, ended: None, lines, marker, clock: self.clock }
+    }
+}
+
+/// A running process of the product. It and all its descendants are killed on drop.
+#[derive(Debug)]
+pub struct Replica {
+    child: Child,
+    ended: Option<ExitStatus>,
+    lines: Lines,
+    marker: String,
+    clock: Option<NamedTempFile>,
+}
+
+impl Replica {
+    /// A replica of the program at `bin`, without any setting of the product from the test's own
+    /// environment.
+    #[must_use]
+    pub fn builder(bin: &Path) -> ReplicaBuilder {
+        let mut command = Command::new(bin);
+        for (name, _) in std::env::vars_os() {
+            if name.as_encoded_bytes().starts_with(b"RUNNER_") {
+                command.env_remove(name);
+            }
+        }
+        ReplicaBuilder { command, clock: None }
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it wrote to stdout and stderr.
+    #[must_use]
+    pub fn lines(&self) -> &Lines {
+        &self.lines
+    }
+
+    /// The first line it ever wrote that `wanted` accepts, waiting for it if need be.
+    /// To look at later lines only: `lines().mark()`, then `lines().wait_for(mark, …)`.
+    ///
+    /// # Panics
+    /// At the deadline, and as soon as its output has ended without such a line.
+    #[track_caller]
+    pub fn wait_for_line(&self, deadline: Duration, wanted: impl Fn(&str) -> bool) -> String {
+        self.lines.wait_for(0, deadline, wanted)
+    }
+
+    /// Freezes it (SIGSTOP), and returns when it stands still. Its children go on.
+    pub fn stop(&mut self) {
+        self.signal(Signal::STOP);
+        // The event, not a poll: a thread in the middle of a write stops a little later.
+        let seen = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        rustix::process::waitid(WaitId::Pid(self.kernel_pid()), seen)
+            .expect("our own child can be waited for");
+    }
+
+    /// Wakes it (SIGCONT).
+    pub fn cont(&mut self) {
+        self.signal(Signal::CONT);
+    }
+
+    /// Asks it to end (SIGTERM).
+    pub fn terminate(&mut self) {
+        self.signal(Signal::TERM);
+    }
+
+    /// Kills the process itself (SIGKILL), none of its descendants, and waits until it is gone.
+    pub fn kill9(&mut self) {
+        self.signal(Signal::KILL);
+        self.ended = Some(self.child.wait().expect("our own child can be waited for"));
+    }
+
+    /// Whether it has not ended yet.
+    #[must_use]
+    pub fn is_running(&mut self) -> bool {
+        self.poll_exit().is_none()
+    }
+
+    /// How it ended, waiting for that if need be.
+    ///
+    /// # Panics
+    /// At the deadline, with its last lines.
+    #[track_caller]
+    pub fn wait_exit(&mut self, deadline: Duration) -> ExitStatus {
+        wait_until_blocking(deadline, || {
+            self.poll_exit().ok_or_else(|| format!("it still runs; its last lines:\n{}", self.lines.tail()))
+        })
+    }
+
+    /// The living processes that it started and that those started, itself left out.
+    #[must_use]
+    pub fn descendants(&self) -> Vec<u32> {
+        let own = self.pid().to_string();
+        let needle = format!("{MARKER}={}", self.marker).into_bytes();
+        let processes = std::fs::read_dir("/proc").expect("/proc can be read");
+        let ours = |pid: &str| {
+            // A process that ends while we look, or that is not ours to look at, is none of ours.
+            let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            pid != own && environment.split(|byte| *byte == 0).any(|entry| entry == needle)
+        };
+        processes
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()) && ours(name))
+            .filter_map(|pid| pid.parse().ok())
+            .collect()
+    }
+
+    /// Moves the wall clock of a replica that was started with [`ReplicaBuilder::faketime`].
+    ///
+    /// # Panics
+    /// When it was not.
+    pub fn set_clock(&mut self, offset: &str) {
+        let clock = self.clock.as_ref().expect("a replica whose clock moves is built with faketime()");
+        write_clock(clock.path(), offset);
+    }
+
+    fn poll_exit(&mut self) -> Option<ExitStatus> {
+        if self.ended.is_none() {
+            self.ended = self.child.try_wait().expect("our own child can be waited for");
+        }
+        self.ended
+    }
+
+    fn signal(&mut self, signal: Signal) {
+        // Once it has been waited for, its number may be someone else's.
+        let ended = self.poll_exit();
+        assert!(ended.is_none(), "cannot send {signal:?}: it ended, {ended:?}\n{}", self.lines.tail());
+        // It may end at this very moment; until we wait for it the number stays its own.
+        rustix::process::kill_process(self.kernel_pid(), signal).expect("our own child takes signals");
+    }
+
+    fn kernel_pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    /// Kills what the process left behind; says whether there was anything.
+    fn kill_descendants(&self) -> bool {
+        let left = self.descendants();
+        for pid in &left {
+            let pid = i32::try_from(*pid).ok().and_then(Pid::from_raw);
+            // One that ended since we looked is what we want.
+            pid.and_then(|pid| rustix::process::kill_process(pid, Signal::KILL).ok());
+        }
+        !left.is_empty()
+    }
+}
+
+impl Drop for Replica {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the last lines of replica {}:\n{}", self.pid(), self.lines.tail());
+        }
+        if self.poll_exit().is_none() {
+            self.kill9();
+        }
+        // A process may fork while we kill; with the replica dead the number of rounds is small.
+        for _ in 0..100 {
+            if !self.kill_descendants() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+fn faketime_library() -> PathBuf {
+    let architectures = std::fs::read_dir("/usr/lib").expect("/usr/lib can be read");
+    architectures
+        .filter_map(|entry| Some(entry.ok()?.path().join(FAKETIME)))
+        .find(|path| path.exists())
+        .expect("libfaketime is missing: apt-get install faketime")
+}
+
+/// Replaces the file in one step: the replica reads it at any moment.
+fn write_clock(path: &Path, offset: &str) {
+    let mut next: OsString = path.into();
+    next.push(".next");
+    let mut file = std::fs::File::create(&next).expect("a temporary file for the faked clock");
+    writeln!(file, "{offset}").expect("a temporary file for the faked clock");
+    std::fs::rename(&next, path).expect("a temporary file for the faked clock");
+}

@@ -1,0 +1,100 @@
+//! Waiting for a condition that nothing announces: the last resort where there is no event to wait on.
+
+use std::panic::Location;
+use std::time::{Duration, Instant};
+
+/// From a value that is nearly there to one that takes seconds, without a busy loop.
+const PAUSES: [Duration; 4] = [
+    Duration::from_millis(2),
+    Duration::from_millis(5),
+    Duration::from_millis(10),
+    Duration::from_millis(25),
+];
+
+/// Asks `probe` until it answers `Ok`, at most for `deadline`.
+///
+/// `Err` is not a failure but the status so far: the panic at the deadline shows the last one, so
+/// that a test which waits in vain says what it saw instead.
+///
+/// # Panics
+/// When the deadline has passed.
+#[track_caller]
+pub fn wait_until<T>(
+    deadline: Duration,
+    mut probe: impl AsyncFnMut() -> Result<T, String>,
+) -> impl Future<Output = T> {
+    let mut patience = Patience::new(deadline, Location::caller());
+    async move {
+        loop {
+            match probe().await {
+                Ok(value) => return value,
+                Err(status) => tokio::time::sleep(patience.pause_or_panic(&status)).await,
+            }
+        }
+    }
+}
+
+/// [`wait_until`] for tests without a runtime.
+///
+/// # Panics
+/// When the deadline has passed.
+#[track_caller]
+pub fn wait_until_blocking<T>(deadline: Duration, mut probe: impl FnMut() -> Result<T, String>) -> T {
+    let mut patience = Patience::new(deadline, Location::caller());
+    loop {
+        match probe() {
+            Ok(value) => return value,
+            Err(status) => std::thread::sleep(patience.pause_or_panic(&status)),
+        }
+    }
+}
+
+struct Patience {
+    since: Instant,
+    deadline: Duration,
+    asked: usize,
+    place: &'static Location<'static>,
+}
+
+impl Patience {
+    fn new(deadline: Duration, place: &'static Location<'static>) -> Self {
+        Self { since: Instant::now(), deadline, asked: 0, place }
+    }
+
+    fn pause_or_panic(&mut self, status: &str) -> Duration {
+        let Self { deadline, place, .. } = self;
+        let waited = self.since.elapsed();
+        assert!(waited < *deadline, "{place}: waited {waited:.1?} in vain; last status: {status}");
+        self.asked += 1;
+        PAUSES[(self.asked / 10).min(PAUSES.len() - 1)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_ends_the_wait() {
+        let mut asked = 0;
+        let answer = wait_until_blocking(Duration::from_secs(5), || {
+            asked += 1;
+            if asked < 15 { Err(format!("asked {asked} times")) } else { Ok(asked) }
+        });
+        assert_eq!(answer, 15);
+    }
+
+    #[test]
+    #[should_panic(expected = "last status: the door is shut")]
+    fn a_wait_in_vain_says_what_it_saw_last() {
+        wait_until_blocking(Duration::from_millis(20), || Err::<(), _>("the door is shut".into()));
+    }
+
+    #[tokio::test]
+    async fn an_async_probe_may_await() {
+        let (send, mut receive) = tokio::sync::mpsc::channel::<u32>(1);
+        send.send(7).await.expect("the channel is open");
+        let got = wait_until(Duration::from_secs(5), async || receive.recv().await.ok_or("closed".into()));
+        assert_eq!(got.await, 7);
+    }
+}
