@@ -70,3 +70,20 @@ impl Clock for ManualClock {
         self.lock().0
     }
 }
+
+/// Sleeps until the boot clock shows `at`.
+///
+/// Timers stand still while the machine is suspended; looking again each second bounds how late we
+/// learn of it.
+///
+/// # Cancel safety
+/// Safe to drop.
+pub async fn sleep_until(clock: &dyn Clock, at: BootInstant) {
+    loop {
+        let left = at.saturating_since(clock.boot_now());
+        if left.is_zero() {
+            return;
+        }
+        tokio::time::sleep(left.min(Duration::from_secs(1))).await;
+    }
+}

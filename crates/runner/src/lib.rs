@@ -2,9 +2,17 @@
 
 pub mod clock;
 pub mod config;
+mod executor;
 pub mod firing;
 mod job;
 pub mod ledger;
+mod lifecycle;
+mod pulse;
+mod registry;
 pub mod schedule;
+mod scheduler;
+mod sweep;
+mod telemetry;
+mod upkeep;
 
 pub use job::{Cancel, Cause, ErasedJob, Job, JobContext, JobError, Licence};

@@ -1,0 +1,136 @@
+//! The command line: one file per subcommand, one exit code per kind of end.
+
+mod exec;
+mod logging;
+mod serve;
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::clock::{Clock, SystemClock};
+use crate::config::{Config, Environment};
+use crate::registry::Registry;
+use crate::runner::Runtimes;
+
+/// It did not do what was asked.
+pub(crate) const FAILED: u8 = 1;
+/// A run ignores its cancellation (`EX_SOFTWARE`).
+pub(crate) const STUCK: u8 = 70;
+/// The configuration cannot be used (`EX_CONFIG`).
+pub(crate) const BAD_CONFIG: u8 = 78;
+
+/// Runs scheduled jobs, each firing once, however many replicas there are.
+#[derive(Debug, Parser)]
+#[command(name = "runner", version = version(), disable_help_subcommand = true)]
+struct Cli {
+    /// The file that declares the jobs [default: RUNNER_CONFIG, or jobs.toml].
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Validates everything without touching a server, and shows each job's next firings.
+    Check(check::CheckArgs),
+    /// Lists firing instants.
+    Next(next::NextArgs),
+    /// Runs a job once, now, in the foreground, through both layers.
+    Exec(exec::ExecArgs),
+    /// Shows rows of the ledger.
+    History(history::HistoryArgs),
+    /// Applies the ledger's migrations.
+    Migrate(migrate::MigrateArgs),
+}
+
+fn version() -> String {
+    format!("{} (time zones {})", env!("CARGO_PKG_VERSION"), chrono_tz::IANA_TZDB_VERSION)
+}
+
+/// Reads the command line in `args` and does what it says.
+pub(crate) fn main(registry: &Registry, args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let args: Vec<OsString> = args.into_iter().collect();
+    // The warden is this same program, started by itself beside every command: it must come up
+    // without a configuration, and whatever the user's environment says.
+    if let Some(rest) = crate::kinds::warden_args(&args) {
+        return crate::kinds::warden_main(rest);
+    }
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        // Prints help and version to stdout with 0, mistakes to stderr with 2.
+        Err(error) => error.exit(),
+    };
+    dispatch(cli, registry)
+}
+
+fn dispatch(cli: Cli, registry: &Registry) -> ExitCode {
+    let environment = Environment::capture();
+    let out = &mut std::io::stdout().lock();
+    let now = SystemClock::default().wall_now();
+    if let Some(Command::Next(args)) = &cli.command
+        && args.reads_no_file()
+    {
+        return ended(next::run(args, &[], now, out));
+    }
+    let path = match config_path(cli.config, &environment) {
+        Ok(path) => path,
+        Err(problem) => {
+            complain(&problem);
+            return ExitCode::from(BAD_CONFIG);
+        }
+    };
+    let config = match Config::load(&path, &environment, registry) {
+        Ok(config) => config,
+        Err(problems) => {
+            complain(&problems);
+            return ExitCode::from(BAD_CONFIG);
+        }
+    };
+    match cli.command {
+        None => serve::run(&config, registry),
+        Some(Command::Check(args)) => ended(check::run(&args, &config, now, out)),
+        Some(Command::Next(args)) => ended(next::run(&args, &config.jobs, now, out)),
+        Some(Command::Exec(args)) => exec::run(&args, &config, registry, out),
+        Some(Command::History(args)) => {
+            with_ledger(&config, async |opened| history::run(&args, &*opened.reader, out).await)
+        }
+        Some(Command::Migrate(args)) => migrate::run(&args, &config, out),
+    }
+}
+
+fn config_path(given: Option<PathBuf>, environment: &Environment) -> Result<PathBuf, crate::config::NotUnicode> {
+    match given {
+        Some(path) => Ok(path),
+        None => Ok(environment.get("RUNNER_CONFIG")?.unwrap_or("jobs.toml").into()),
+    }
+}
+
+fn ended<E: Into<Box<dyn std::error::Error>>>(result: Result<(), E>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain_with_causes(&*error.into());
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+/// One message on stderr. Where stderr is gone nobody can be told.
+fn complain(message: &dyn std::fmt::Display) {
+    let _unread = writeln!(std::io::stderr(), "{message}");
+}
+
+fn complain_with_causes(error: &dyn std::error::Error) {
+    let mut text = format!("error: {error}");
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    complain(&text);
+}

@@ -1,0 +1,41 @@
+//! `runner --config jobs.toml`: fires the jobs until told to stop.
+
+use std::process::ExitCode;
+
+use super::{BAD_CONFIG, FAILED, STUCK, complain, complain_with_causes, logging};
+use crate::config::Config;
+use crate::lifecycle::{Drain, Signals};
+use crate::registry::Registry;
+use crate::runner::{Engine, Runtimes, StartError};
+
+/// Runs a replica.
+pub(crate) fn run(config: &Config, registry: &Registry) -> ExitCode {
+    logging::start(&config.log);
+    for warning in &config.warnings {
+        tracing::warn!(key = warning.key(), "{}", warning.message());
+    }
+    let jobs = match registry.bind(config) {
+        Ok(jobs) => jobs,
+        Err(problems) => {
+            complain(&problems);
+            return ExitCode::from(BAD_CONFIG);
+        }
+    };
+    let drain = Drain::default();
+    let served = Runtimes::start().map_err(StartError::from).and_then(|runtimes| {
+        runtimes.run(async |keepalive, jobs_runtime| {
+            let mut signals = Signals::listen()?;
+            let engine = Engine::open(config, keepalive, jobs_runtime, drain.clone(), &mut signals).await?;
+            Ok(engine.serve(config, &jobs, signals).await)
+        })
+    });
+    match served {
+        Ok(_) if drain.is_stuck() => ExitCode::from(STUCK),
+        Ok(true) | Err(StartError::Stopped) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(FAILED),
+        Err(error) => {
+            complain_with_causes(&error);
+            ExitCode::from(FAILED)
+        }
+    }
+}

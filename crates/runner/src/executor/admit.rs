@@ -1,0 +1,64 @@
+//! Step one: whether this replica may contend for a firing now.
+
+use std::time::Duration;
+
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::Executor;
+use super::passage::{Passage, Ticket};
+use crate::registry::BoundJob;
+
+/// The answer at the door.
+pub(super) enum Admission {
+    /// Go on, holding this.
+    In(OwnedSemaphorePermit),
+    /// The replica is on its way out.
+    Closed,
+    /// The firing's start deadline passed while it waited for a place.
+    TooLate,
+    /// It passed while the ledger was away: nothing can be written now.
+    LetGo,
+}
+
+impl Executor {
+    /// Waits for the ledger to answer and for a free place, as long as the firing may still start.
+    ///
+    /// A replica that cannot reach the ledger must not contend: it would fail fastest, so it would
+    /// win the lock again and again and keep the healthy ones from working.
+    pub(super) async fn admit(&self, job: &BoundJob, pass: &Passage) -> Admission {
+        let place = async {
+            loop {
+                self.pulse.beating().await;
+                // The semaphore is never closed; if it were, the replica would be gone with it.
+                let Ok(permit) = self.permits.clone().acquire_owned().await else { return Admission::Closed };
+                if self.pulse.is_beating() {
+                    return Admission::In(permit);
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.drain.closing() => Admission::Closed,
+            admission = place => admission,
+            () = self.start_deadline(job, pass) => {
+                if self.pulse.is_beating() { Admission::TooLate } else { Admission::LetGo }
+            }
+        }
+    }
+
+    async fn start_deadline(&self, job: &BoundJob, pass: &Passage) {
+        match pass.ticket {
+            // Re-runs and catch-ups carry their own expiry in the ledger.
+            Ticket::Queued(_) => std::future::pending().await,
+            Ticket::Fresh(_) => {
+                let deadline = chrono::TimeDelta::from_std(job.spec.start_deadline).ok();
+                match deadline.and_then(|span| pass.due_at(&job.spec).checked_add_signed(span)) {
+                    Some(instant) => self.pulse.sleep_until(instant).await,
+                    None => std::future::pending().await,
+                }
+            }
+        }
+        // The claim's own window ends at the same instant; be sure that it has.
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}

@@ -1,0 +1,172 @@
+//! Step four: the row that decides.
+
+use std::time::Duration;
+
+use lockcore::BootInstant;
+use tracing::{debug, error, warn};
+
+use super::Executor;
+use super::passage::{Fate, Passage, Step};
+use crate::config::Overlap;
+use crate::firing::{Fence, State};
+use crate::ledger::{Claim, ClaimRequest, FiringId, Found, Heartbeat, LedgerError, Run, Won};
+use crate::registry::BoundJob;
+use crate::telemetry;
+
+/// A claim that is ours, with the moment from which its lease may be counted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Owned {
+    pub(super) won: Won,
+    pub(super) leased_at: BootInstant,
+}
+
+impl Owned {
+    pub(super) const fn run(&self) -> Run {
+        Run { id: self.won.id, fence: self.won.fence }
+    }
+
+    pub(super) const fn id(&self) -> FiringId {
+        self.won.id
+    }
+
+    pub(super) const fn fence(&self) -> Fence {
+        self.won.fence
+    }
+}
+
+/// The answer of the ledger, as the corridor goes on with it.
+pub(super) enum Claimed {
+    /// Run it.
+    Won(Owned),
+    /// Another run of the job is running.
+    Overlap,
+    /// It does not run, and a row shall say why.
+    Skip(&'static str),
+    /// It does not run here, or not now.
+    No(Step),
+}
+
+impl Executor {
+    pub(super) async fn claim(&self, job: &BoundJob, pass: &mut Passage) -> Claimed {
+        let spec = &job.spec;
+        let request = ClaimRequest {
+            firing: pass.firing().clone(),
+            entry: pass.entry(spec),
+            claim_id: pass.claim_id,
+            owner: self.instance.clone(),
+            exclusive: spec.overlap != Overlap::Allow,
+            delivery: spec.delivery,
+            lease: spec.budget.ttl,
+        };
+        loop {
+            let sent = self.clock.boot_now();
+            let claim = match self.ledger.claim(&request).await {
+                Ok(claim) => claim,
+                Err(error) => return self.unknown(job, pass, &request, &error).await,
+            };
+            telemetry::claim(&spec.name, word(&claim));
+            return match claim {
+                Claim::Won(won) => self.owned(job, pass, won, sent).await,
+                Claim::Duplicate(found) => {
+                    note_duplicate(job, pass, &found);
+                    Claimed::No(Step::Over(Fate::Elsewhere))
+                }
+                Claim::Overlap(found) => {
+                    if pass.waiting_since.is_none() {
+                        debug!(job = %spec.name, running = found.id.0, "another run of the job is running");
+                    }
+                    Claimed::Overlap
+                }
+                Claim::TooEarly(wait) if wait <= spec.budget.ttl / 2 => {
+                    // This clock runs ahead. The lock is ours, so nobody else need try.
+                    tokio::time::sleep(wait).await;
+                    continue;
+                }
+                Claim::TooEarly(wait) => Claimed::No(Step::Again(wait)),
+                Claim::TooLate => Claimed::Skip("missed"),
+                Claim::Paused => Claimed::Skip("paused"),
+                Claim::Pruned => Claimed::No(Step::Over(Fate::Refused)),
+                Claim::Unregistered => {
+                    warn!(job = %spec.name, "the ledger does not know this job yet");
+                    Claimed::No(Step::Again(Duration::from_secs(1)))
+                }
+            };
+        }
+    }
+
+    /// A claim that is ours beyond doubt. Where an answer was lost on the way, some of the lease is
+    /// gone and a sweep may be near: only a heartbeat tells that it is still ours.
+    async fn owned(&self, job: &BoundJob, pass: &Passage, won: Won, sent: BootInstant) -> Claimed {
+        if !pass.unsure {
+            return Claimed::Won(Owned { won, leased_at: sent });
+        }
+        let leased_at = self.clock.boot_now();
+        let run = Run { id: won.id, fence: won.fence };
+        match self.ledger.heartbeat(run, job.spec.budget.ttl).await {
+            Ok(Heartbeat::Alive { .. }) => Claimed::Won(Owned { won, leased_at }),
+            Ok(Heartbeat::Lost) => Claimed::No(Step::Over(Fate::Elsewhere)),
+            Err(error) => {
+                self.pulse.lost(&error);
+                Claimed::No(Step::Again(Duration::from_millis(200)))
+            }
+        }
+    }
+
+    /// Unknown is not yes: ask once whether the claim took effect, else let go of the lock and try
+    /// again later under the same `claim_id`, which then finds what it may have written.
+    async fn unknown(
+        &self,
+        job: &BoundJob,
+        pass: &mut Passage,
+        request: &ClaimRequest,
+        error: &LedgerError,
+    ) -> Claimed {
+        pass.unsure = true;
+        telemetry::claim(&job.spec.name, "unknown");
+        let subject = pass.subject();
+        if error.is_unavailable() {
+            warn!(job = %job.spec.name, subject, error = error as &dyn std::error::Error, "claim without an answer");
+        } else {
+            error!(job = %job.spec.name, subject, error = error as &dyn std::error::Error, "claim refused");
+        }
+        match self.ledger.confirm(request).await {
+            Ok(Some(won)) => self.owned(job, pass, won, self.clock.boot_now()).await,
+            Ok(None) => Claimed::No(Step::Again(pass.pause(Duration::from_secs(1)))),
+            Err(error) => {
+                self.pulse.lost(&error);
+                Claimed::No(Step::Again(pass.pause(Duration::from_secs(1))))
+            }
+        }
+    }
+}
+
+/// The second layer caught what the first let through; while the other run is still running, that
+/// is worth an alarm.
+fn note_duplicate(job: &BoundJob, pass: &Passage, found: &Found) {
+    let name = &job.spec.name;
+    let owner = found.owner.as_deref().unwrap_or("");
+    match found.state {
+        State::Queued => {}
+        State::Running => {
+            telemetry::duplicate(name, "running");
+            warn!(job = %name, subject = pass.subject(), owner, "the lock let a second run through; the ledger refused it");
+        }
+        _ => {
+            telemetry::duplicate(name, "ended");
+            debug!(job = %name, subject = pass.subject(), state = %found.state, "already done");
+        }
+    }
+}
+
+const fn word(claim: &Claim) -> &'static str {
+    match claim {
+        Claim::Won(_) => "won",
+        Claim::Duplicate(_) => "duplicate",
+        Claim::Overlap(_) => "overlap",
+        Claim::Paused => "paused",
+        Claim::TooEarly(_) => "too_early",
+        Claim::TooLate => "too_late",
+        Claim::Pruned => "pruned",
+        Claim::Unregistered => "unregistered",
+    }
+}

@@ -1,0 +1,86 @@
+//! What becomes of a firing that does not get through: the ledger says so, never the lock.
+
+use std::time::Duration;
+
+use lockcore::BootInstant;
+use tracing::{debug, info};
+
+use super::Executor;
+use super::passage::{Fate, Passage, Step, Ticket};
+use crate::config::Overlap;
+use crate::ledger::{Skip, Skipped};
+use crate::registry::BoundJob;
+use crate::telemetry;
+
+/// The longest pause between two tries for a busy lock.
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+impl Executor {
+    /// The job is busy with something else. If the ledger confirms a run, the overlap policy
+    /// applies; if not, a holder is between settle and release, or dead: try again for at most one
+    /// ttl, then let go.
+    pub(super) async fn contend(&self, job: &BoundJob, pass: &mut Passage) -> Step {
+        if let (Ticket::Fresh(_), Overlap::Skip) = (&pass.ticket, job.spec.overlap) {
+            let reason = "overlap";
+            let skip = skip(pass, reason, true);
+            match self.ledger.skip(&skip).await {
+                Ok(Skipped::NothingRunning) => {}
+                Ok(skipped) => return skipped_step(job, pass, reason, &skipped),
+                Err(error) => self.pulse.lost(&error),
+            }
+        }
+        self.wait_or_let_go(job, pass)
+    }
+
+    /// The lock's server is away and the job does not run without it: wait up to one ttl, then say so.
+    pub(super) async fn without_lock(&self, job: &BoundJob, pass: &mut Passage) -> Step {
+        match self.wait_or_let_go(job, pass) {
+            Step::Over(_) => self.skip(job, pass, "lock_unavailable").await,
+            again @ Step::Again(_) => again,
+        }
+    }
+
+    /// Records that the firing did not run. A queued one keeps its row and waits.
+    pub(super) async fn skip(&self, job: &BoundJob, pass: &mut Passage, reason: &'static str) -> Step {
+        if matches!(pass.ticket, Ticket::Queued(_)) {
+            return Step::Over(Fate::Waiting);
+        }
+        match self.ledger.skip(&skip(pass, reason, false)).await {
+            Ok(skipped) => skipped_step(job, pass, reason, &skipped),
+            Err(error) => {
+                self.pulse.lost(&error);
+                Step::Again(pass.pause(Duration::from_secs(1)))
+            }
+        }
+    }
+
+    fn wait_or_let_go(&self, job: &BoundJob, pass: &mut Passage) -> Step {
+        let now = self.clock.boot_now();
+        let since: BootInstant = *pass.waiting_since.get_or_insert(now);
+        if now.saturating_since(since) < job.spec.budget.ttl {
+            return Step::Again(pass.pause(LONGEST_PAUSE));
+        }
+        debug!(job = %job.spec.name, subject = pass.subject(), "let go: the job stayed busy for a whole ttl");
+        Step::Over(Fate::LetGo)
+    }
+}
+
+fn skip(pass: &Passage, reason: &'static str, only_while_running: bool) -> Skip {
+    Skip { firing: pass.firing().clone(), reason: reason.into(), detail: None, only_while_running }
+}
+
+fn skipped_step(job: &BoundJob, pass: &Passage, reason: &'static str, skipped: &Skipped) -> Step {
+    Step::Over(match skipped {
+        Skipped::Recorded => {
+            info!(job = %job.spec.name, scheduled_at = pass.subject(), reason, "skipped");
+            telemetry::firing_ended(&job.spec.name, "skipped", reason);
+            if reason == "missed" {
+                telemetry::missed(&job.spec.name);
+            }
+            Fate::Skipped(reason)
+        }
+        Skipped::AlreadyThere(_) => Fate::Elsewhere,
+        Skipped::NothingRunning => Fate::LetGo,
+        Skipped::Refused => Fate::Refused,
+    })
+}

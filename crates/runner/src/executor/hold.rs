@@ -1,0 +1,157 @@
+//! Steps two, three and seven: the lock, taken, kept and released.
+
+use std::time::Duration;
+
+use lockcore::{
+    AcquireRequest, Acquisition, DoneMark, InvalidKey, LeaseGuard, LockKey, Loss, ReleaseOutcome, Terms, Token,
+};
+use tracing::{debug, error, warn};
+use uuid::Uuid;
+
+use super::Executor;
+use super::passage::{Fate, Passage, Step};
+use super::verdict::Verdict;
+use crate::config::{Guard, OnUnavailable, Overlap};
+use crate::firing::Firing;
+use crate::registry::BoundJob;
+use crate::telemetry;
+
+/// The first part of every lock key.
+const KEY_PREFIX: &str = "runner";
+
+/// What stands between this firing and another of its job.
+#[derive(Debug)]
+pub(super) enum Hold {
+    /// The lock, kept alive.
+    Locked {
+        guard: LeaseGuard,
+        /// What a done marker would name, for firings that may leave one.
+        subject: Option<String>,
+    },
+    /// The lock's server is away and the job may go by the row alone.
+    LedgerOnly,
+    /// The job asks for no lock.
+    Unlocked,
+}
+
+/// The answer to taking the lock.
+pub(super) enum Taken {
+    /// Go on.
+    Hold(Hold),
+    /// Another replica is at this very firing, or has done it.
+    AtIt,
+    /// Someone holds it for something else: the ledger must say what that means.
+    Busy,
+    /// The lock's server is away and the job does not run without it.
+    Unreachable,
+}
+
+impl Executor {
+    pub(super) async fn take(&self, job: &BoundJob, pass: &Passage) -> Taken {
+        let spec = &job.spec;
+        if matches!(spec.guard, Guard::Ledger | Guard::None) {
+            return Taken::Hold(Hold::Unlocked);
+        }
+        let key = match self.lock_key(job, pass.firing()) {
+            Ok(key) => key,
+            Err(error) => {
+                // Names are checked when the file is loaded, so this is a fault of ours; the row still guards.
+                error!(job = %spec.name, %error, "no lock key can be made; going by the ledger alone");
+                return Taken::Hold(Hold::LedgerOnly);
+            }
+        };
+        let subject = pass.subject();
+        let first = pass.ticket.is_first_from_schedule();
+        let request = AcquireRequest {
+            key,
+            token: Token::new(self.instance.as_str(), &subject, Uuid::new_v4()),
+            ttl: spec.budget.ttl,
+            unless_done: first.then(|| subject.clone()),
+        };
+        let terms = Terms::new(spec.budget.max_renewals, spec.budget.kill_grace);
+        match self.locks.acquire(request, terms).await {
+            Ok(Acquisition::Acquired(guard)) => {
+                telemetry::lock_acquire(&spec.name, "acquired");
+                Taken::Hold(Hold::Locked { guard, subject: first.then_some(subject) })
+            }
+            Ok(Acquisition::Held { holder, .. }) => {
+                telemetry::lock_acquire(&spec.name, "held");
+                debug!(job = %spec.name, %subject, holder = holder.instance, held_for = holder.subject, "lock held");
+                if first && holder.subject == subject { Taken::AtIt } else { Taken::Busy }
+            }
+            Ok(_) => {
+                telemetry::lock_acquire(&spec.name, "done");
+                Taken::AtIt
+            }
+            Err(error) => {
+                telemetry::lock_acquire(&spec.name, "unavailable");
+                let error = &error as &dyn std::error::Error;
+                match spec.on_unavailable {
+                    OnUnavailable::LedgerOnly => {
+                        warn!(job = %spec.name, %subject, error, "degraded: no lock, going by the ledger alone");
+                        Taken::Hold(Hold::LedgerOnly)
+                    }
+                    OnUnavailable::Skip => {
+                        warn!(job = %spec.name, %subject, error, "degraded: no lock, and the job does not run without one");
+                        Taken::Unreachable
+                    }
+                }
+            }
+        }
+    }
+
+    fn lock_key(&self, job: &BoundJob, firing: &Firing) -> Result<LockKey, InvalidKey> {
+        let mut key = LockKey::new(KEY_PREFIX, &self.namespace, job.spec.name.as_str())?;
+        if job.spec.shards > 1 {
+            key = key.shard(firing.shard);
+        }
+        if job.spec.overlap == Overlap::Allow {
+            key = key.at(firing.scheduled_at.timestamp_millis());
+        }
+        Ok(key)
+    }
+}
+
+impl Hold {
+    /// The next loss of the lock; never, where there is none.
+    ///
+    /// # Cancel safety
+    /// Safe to drop and call again.
+    pub(super) async fn lost(&mut self) -> Loss {
+        match self {
+            Self::Locked { guard, .. } => guard.lost().await,
+            Self::LedgerOnly | Self::Unlocked => std::future::pending().await,
+        }
+    }
+
+    /// Gives the lock back. After a terminal end of a first attempt it leaves the done marker, so
+    /// that a late replica need not trouble the ledger.
+    pub(super) async fn release(self, job: &BoundJob, step: &Step) {
+        let Self::Locked { guard, subject } = self else { return };
+        let token = guard.token().clone();
+        let done = subject.filter(|_| is_done(step)).map(|subject| DoneMark { subject, ttl: marker_life(job) });
+        let release = guard.release(done).await;
+        telemetry::lock_released(&job.spec.name, &release.report);
+        match release.outcome {
+            Ok(ReleaseOutcome::Released) => {}
+            Ok(ReleaseOutcome::NotMine) => telemetry::lock_release_mismatch(&job.spec.name),
+            Err(error) => {
+                let error = &error as &dyn std::error::Error;
+                warn!(job = %job.spec.name, %token, error, "could not release the lock; it runs out by itself");
+            }
+        }
+    }
+}
+
+fn is_done(step: &Step) -> bool {
+    match step {
+        Step::Over(Fate::Ran { verdict: Verdict { ending, .. }, settled: Some(_), .. }) => ending.is_terminal(),
+        Step::Over(Fate::Skipped(_)) => true,
+        _ => false,
+    }
+}
+
+/// Long enough for a replica whose clock is somewhat late.
+fn marker_life(job: &BoundJob) -> Duration {
+    job.spec.budget.ttl.min(Duration::from_secs(60))
+}

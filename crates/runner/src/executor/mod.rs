@@ -1,0 +1,114 @@
+//! The corridor: the one path that every firing walks, whatever brought it here.
+//!
+//! Only this room calls both the lock and the ledger. The lock keeps replicas from colliding, cheaply
+//! and with best effort; the ledger decides. Therefore the lock never decides a skip, an unknown
+//! outcome is never taken for a yes, and what was won is settled before it is released.
+
+mod admit;
+mod claim;
+mod contend;
+mod hold;
+mod passage;
+mod run;
+mod settle;
+mod supervise;
+mod verdict;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockcore::Locks;
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+
+use crate::clock::Clock;
+use crate::firing::Instance;
+use crate::ledger::Ledger;
+use crate::lifecycle::Drain;
+use crate::pulse::Pulse;
+use crate::registry::BoundJob;
+
+pub use passage::{Fate, Ticket};
+pub use verdict::Verdict;
+
+use admit::Admission;
+use claim::Claimed;
+use hold::Taken;
+use passage::{Passage, Step};
+
+/// Walks firings through the corridor.
+#[derive(Debug)]
+pub struct Executor {
+    /// Prefix of lock keys and idempotency keys.
+    pub namespace: Arc<str>,
+    /// In whose name this replica locks and claims.
+    pub instance: Instance,
+    /// Layer one.
+    pub locks: Locks,
+    /// Layer two.
+    pub ledger: Arc<dyn Ledger>,
+    /// Whether the ledger answers, and its time.
+    pub pulse: Arc<Pulse>,
+    /// The replica's clocks.
+    pub clock: Arc<dyn Clock>,
+    /// Runs at once on this replica.
+    pub permits: Arc<Semaphore>,
+    /// Where users' code runs, so that it cannot stall what keeps its leases.
+    pub jobs_runtime: Handle,
+    /// How far the replica is on its way out.
+    pub drain: Drain,
+    /// How long a run may ignore its cancellation before the replica gives up on itself.
+    pub stuck_exit: Duration,
+}
+
+impl Executor {
+    /// Walks one firing through the corridor until its fate is known.
+    ///
+    /// # Cancel safety
+    /// Dropping it drops the run and lets its leases end; another replica takes over.
+    pub async fn execute(&self, job: &BoundJob, ticket: Ticket) -> Fate {
+        let mut pass = Passage::new(ticket);
+        loop {
+            match self.walk(job, &mut pass).await {
+                Step::Over(fate) => return fate,
+                Step::Again(pause) => tokio::select! {
+                    biased;
+                    () = self.drain.closing() => return Fate::Drained,
+                    () = tokio::time::sleep(pause) => {}
+                },
+            }
+        }
+    }
+
+    async fn walk(&self, job: &BoundJob, pass: &mut Passage) -> Step {
+        // 1 admit
+        let _permit = match self.admit(job, pass).await {
+            Admission::In(permit) => permit,
+            Admission::Closed => return Step::Over(Fate::Drained),
+            Admission::LetGo => return Step::Over(Fate::LetGo),
+            Admission::TooLate => return self.skip(job, pass, "missed").await,
+        };
+        // 2 lock, 3 keep
+        let mut hold = match self.take(job, pass).await {
+            Taken::Hold(hold) => hold,
+            Taken::AtIt => return Step::Over(Fate::Elsewhere),
+            Taken::Busy => return self.contend(job, pass).await,
+            Taken::Unreachable => return self.without_lock(job, pass).await,
+        };
+        // 4 claim
+        let step = match self.claim(job, pass).await {
+            Claimed::Won(owned) => {
+                // 5 run
+                let ended = self.run(job, pass, &owned, &mut hold).await;
+                // 6 settle
+                self.settle(job, pass, &owned, ended).await
+            }
+            Claimed::No(step) => step,
+            Claimed::Overlap => self.contend(job, pass).await,
+            Claimed::Skip(reason) => self.skip(job, pass, reason).await,
+        };
+        // 7 release
+        hold.release(job, &step).await;
+        step
+    }
+}

@@ -1,0 +1,133 @@
+//! One firing on its way through the corridor: what brought it, what it has met, how it ends.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use lockcore::BootInstant;
+use uuid::Uuid;
+
+use super::verdict::Verdict;
+use crate::config::JobSpec;
+use crate::firing::{Firing, Origin, instant};
+use crate::ledger::{Due, Entry, FiringId, Settled};
+use crate::schedule::delay;
+
+/// What brings a firing to the corridor.
+#[derive(Clone, Debug)]
+pub enum Ticket {
+    /// It has no row yet.
+    Fresh(Firing),
+    /// Its row waits in the queue.
+    Queued(Due),
+}
+
+impl Ticket {
+    pub(super) const fn firing(&self) -> &Firing {
+        match self {
+            Self::Fresh(firing) => firing,
+            Self::Queued(due) => &due.firing,
+        }
+    }
+
+    /// The schedule's own first try: the only one for which another holder of the same firing, or
+    /// its done marker, means that there is nothing to do.
+    pub(super) fn is_first_from_schedule(&self) -> bool {
+        matches!(self, Self::Fresh(firing) if firing.origin == Origin::Schedule)
+    }
+}
+
+/// How a firing's walk ended, as far as this replica is concerned.
+#[derive(Clone, Debug)]
+pub enum Fate {
+    /// It ran here.
+    Ran {
+        /// Its row.
+        id: FiringId,
+        /// How it ended.
+        verdict: Verdict,
+        /// Whether the ledger took the result.
+        settled: Option<Settled>,
+        /// What it left.
+        output: Option<String>,
+    },
+    /// Another replica has it, or it has a row already.
+    Elsewhere,
+    /// A row says that it did not run, and why.
+    Skipped(&'static str),
+    /// Its row waits; it is polled again.
+    Waiting,
+    /// Nothing came of it in time; the queue or the reconciliation brings it back.
+    LetGo,
+    /// The ledger takes no row for it: retention has passed over it.
+    Refused,
+    /// This replica is on its way out and had not begun it.
+    Drained,
+}
+
+/// What one walk came to.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// The firing's fate is known.
+    Over(Fate),
+    /// Walk again after a pause.
+    Again(Duration),
+}
+
+/// What a firing carries from one walk to the next.
+#[derive(Debug)]
+pub(super) struct Passage {
+    pub(super) ticket: Ticket,
+    /// The same for every claim of this passage: so a claim whose answer was lost is found again.
+    pub(super) claim_id: Uuid,
+    /// A claim was sent whose answer never came.
+    pub(super) unsure: bool,
+    /// Since when something else has stood in the way of the lock.
+    pub(super) waiting_since: Option<BootInstant>,
+    tries: u32,
+}
+
+impl Passage {
+    pub(super) fn new(ticket: Ticket) -> Self {
+        Self {
+            ticket,
+            claim_id: Uuid::new_v4(),
+            unsure: false,
+            waiting_since: None,
+            tries: 0,
+        }
+    }
+
+    pub(super) const fn firing(&self) -> &Firing {
+        self.ticket.firing()
+    }
+
+    /// What the lock is held for, readable in redis-cli and compared by losers.
+    pub(super) fn subject(&self) -> String {
+        let firing = self.firing();
+        let mut subject = instant(firing.scheduled_at);
+        if !firing.trigger_key.is_empty() {
+            subject.push('/');
+            subject.push_str(&firing.trigger_key);
+        }
+        subject
+    }
+
+    /// When the firing is due: its nominal instant and its jitter.
+    pub(super) fn due_at(&self, spec: &JobSpec) -> DateTime<Utc> {
+        let firing = self.firing();
+        firing.scheduled_at + delay(&firing.job, firing.scheduled_at, spec.jitter)
+    }
+
+    pub(super) fn entry(&self, spec: &JobSpec) -> Entry {
+        match &self.ticket {
+            Ticket::Fresh(_) => Entry::Fresh { not_after: spec.jitter.saturating_add(spec.start_deadline) },
+            Ticket::Queued(due) => Entry::Queued(due.id),
+        }
+    }
+
+    /// Exponential, with full jitter, so that replicas that failed together do not return together.
+    pub(super) fn pause(&mut self, at_most: Duration) -> Duration {
+        self.tries = self.tries.saturating_add(1);
+        lockcore::Backoff::new(Duration::from_millis(20), at_most).delay(self.tries, Uuid::new_v4().as_u64_pair().0)
+    }
+}

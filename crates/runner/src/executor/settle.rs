@@ -1,0 +1,75 @@
+//! Step six: the result, under the fence.
+
+use std::time::Duration;
+
+use tracing::{error, info, warn};
+
+use super::Executor;
+use super::claim::Owned;
+use super::passage::{Fate, Passage, Step};
+use super::run::Ended;
+use super::verdict::judge;
+use crate::firing::State;
+use crate::ledger::{Ending, Settled, Settlement};
+use crate::registry::BoundJob;
+use crate::telemetry;
+
+impl Executor {
+    /// Records how the run ended. A result counts for as long as nobody took over, however late it
+    /// is, so an unreachable ledger is asked again until it answers or the replica leaves.
+    pub(super) async fn settle(&self, job: &BoundJob, pass: &mut Passage, owned: &Owned, ended: Ended) -> Step {
+        let verdict = judge(&job.spec, &owned.won, &ended);
+        let settlement = Settlement {
+            run: owned.run(),
+            ending: verdict.ending.clone(),
+            crashed: verdict.crashed,
+            error: verdict.error.clone(),
+            output: ended.output.clone(),
+        };
+        let settled = tokio::select! {
+            biased;
+            settled = self.settle_until_answered(pass, &settlement) => Some(settled),
+            () = self.drain.abandoning() => None,
+        };
+        ended.span.in_scope(|| match settled {
+            Some(Settled::Recorded) => {
+                let (state, reason) = verdict.words();
+                telemetry::firing_ended(&job.spec.name, state.as_str(), reason);
+                if state == State::Succeeded {
+                    telemetry::last_success(&job.spec.name, self.pulse.now());
+                }
+                let error = verdict.error.as_deref();
+                match state {
+                    State::Succeeded => info!(took = ?ended.took, "succeeded"),
+                    State::Queued => warn!(took = ?ended.took, reason, error, "goes back into the queue"),
+                    _ => error!(took = ?ended.took, %state, reason, error, "ended"),
+                }
+            }
+            Some(Settled::Fenced) => {
+                warn!(took = ?ended.took, cause = ended.cause.map(tracing::field::display), "lost: someone took this run over; its result is void");
+            }
+            None => warn!("left without recording the result; another replica takes over"),
+        });
+        Step::Over(Fate::Ran { id: owned.id(), verdict, settled, output: ended.output })
+    }
+
+    async fn settle_until_answered(&self, pass: &mut Passage, settlement: &Settlement) -> Settled {
+        loop {
+            match self.ledger.settle(settlement).await {
+                Ok(settled) => return settled,
+                Err(error) => {
+                    self.pulse.lost(&error);
+                    warn!(error = &error as &dyn std::error::Error, "settle without an answer; asking again");
+                    tokio::time::sleep(pass.pause(Duration::from_secs(1))).await;
+                }
+            }
+        }
+    }
+}
+
+impl Ending {
+    /// Whether the firing is over.
+    pub(super) const fn is_terminal(&self) -> bool {
+        matches!(self, Self::Terminal { .. })
+    }
+}

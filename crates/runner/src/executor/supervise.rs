@@ -1,0 +1,191 @@
+//! What watches a run: its heartbeats, its lock, its time, and whether it obeys.
+//!
+//! Five watchers share one [`Cancel`]; the first cause stands. None of them ever ends the run by
+//! itself: they ask it to stop, then drop it, and go on keeping its lease until it has truly ended,
+//! so that no other owner can be licensed beside it.
+
+use std::convert::Infallible;
+use std::future::pending;
+use std::time::Duration;
+
+use lockcore::{BootInstant, Lease, Loss};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+use tracing::{debug, error, warn};
+
+use super::Executor;
+use super::claim::Owned;
+use super::hold::Hold;
+use crate::clock::sleep_until;
+use crate::config::{Budget, JobSpec, OnUnavailable};
+use crate::job::{Cancel, Cause};
+use crate::ledger::Heartbeat;
+use crate::telemetry;
+
+/// Everything that may stop one run.
+pub(super) struct Supervision<'a> {
+    pub(super) executor: &'a Executor,
+    pub(super) spec: &'a JobSpec,
+    pub(super) owned: &'a Owned,
+    pub(super) cancel: &'a Cancel,
+    pub(super) deadline: BootInstant,
+    pub(super) task: AbortHandle,
+}
+
+/// Until when a lease in the ledger that was confirmed for `leased_at` lets the work go on: it must
+/// be gone when the lease is, and going takes it up to `kill_grace`.
+fn licence(budget: &Budget, leased_at: BootInstant) -> BootInstant {
+    let lease = Lease::granted(leased_at, budget.ttl, 0);
+    lease.trusted_until().saturating_sub(budget.kill_grace)
+}
+
+pub(super) fn first_licence(budget: &Budget, owned: &Owned) -> BootInstant {
+    licence(budget, owned.leased_at)
+}
+
+impl Supervision<'_> {
+    /// Watches until dropped.
+    pub(super) async fn watch(&self, hold: &mut Hold, licensed: watch::Sender<BootInstant>) -> Infallible {
+        let watched = licensed.subscribe();
+        let (never, ..) = tokio::join!(
+            self.keep_lease(&licensed),
+            self.mind_licence(watched),
+            self.mind_lock(hold),
+            self.mind_time(),
+            self.enforce(),
+        );
+        never
+    }
+
+    /// Heartbeats every third of the ttl, sooner after a failure; the licence moves with each that
+    /// is acknowledged.
+    async fn keep_lease(&self, licensed: &watch::Sender<BootInstant>) -> Infallible {
+        let budget = &self.spec.budget;
+        let clock = &*self.executor.clock;
+        let mut due = self.owned.leased_at + budget.ttl / 3;
+        loop {
+            sleep_until(clock, due).await;
+            let sent = clock.boot_now();
+            match self.executor.ledger.heartbeat(self.owned.run(), budget.ttl).await {
+                Ok(Heartbeat::Alive { cancel_requested }) => {
+                    licensed.send_replace(licence(budget, sent));
+                    due = sent + budget.ttl / 3;
+                    if cancel_requested {
+                        self.stop(Cause::CancelRequested);
+                    }
+                }
+                Ok(Heartbeat::Lost) => {
+                    warn!("lost: the ledger has given this run to someone else, or ended it");
+                    self.stop(Cause::LeaseLost);
+                    return pending().await;
+                }
+                Err(error) => {
+                    self.executor.pulse.lost(&error);
+                    debug!(error = &error as &dyn std::error::Error, "heartbeat without an answer");
+                    due = clock.boot_now() + budget.ttl / 12;
+                }
+            }
+        }
+    }
+
+    /// Stops the run when its licence ends without having been moved.
+    async fn mind_licence(&self, mut licensed: watch::Receiver<BootInstant>) -> Infallible {
+        loop {
+            let end = *licensed.borrow_and_update();
+            tokio::select! {
+                // A run that woke from a freeze must stop before it looks at anything else.
+                biased;
+                () = sleep_until(&*self.executor.clock, end) => break,
+                Ok(()) = licensed.changed() => {}
+            }
+        }
+        if self.cancel.cause().is_none() {
+            warn!("lost: the ledger did not acknowledge this run's heartbeat in time");
+        }
+        self.stop(Cause::LeaseLost);
+        pending().await
+    }
+
+    /// What the lock's loss means for the run.
+    async fn mind_lock(&self, hold: &mut Hold) -> Infallible {
+        let name = &self.spec.name;
+        loop {
+            match hold.lost().await {
+                Loss::Unreachable if self.spec.on_unavailable == OnUnavailable::LedgerOnly => {
+                    telemetry::lock_lost(name, "unreachable");
+                    warn!("degraded: the lock cannot be renewed; the run goes on under its lease in the ledger");
+                }
+                Loss::Unreachable => {
+                    telemetry::lock_lost(name, "unreachable");
+                    warn!("lost: the lock cannot be renewed, and the job does not run without it");
+                    self.stop(Cause::LockLost);
+                    return pending().await;
+                }
+                Loss::Cap => {
+                    telemetry::lock_lost(name, "cap");
+                    let late = self.executor.clock.boot_now() + self.spec.budget.ttl / 20;
+                    // The cap is chosen to last as long as the timeout: where both end together, it
+                    // is the job that was too long, not the lock that was too short.
+                    self.stop(if late >= self.deadline { Cause::Timeout } else { Cause::RenewalCap });
+                    return pending().await;
+                }
+                _ => {
+                    telemetry::lock_lost(name, "not_mine");
+                    warn!("lost: the lock is gone or someone else's");
+                    self.stop(Cause::LockLost);
+                    return pending().await;
+                }
+            }
+        }
+    }
+
+    /// The run's own time limit, and the replica's.
+    async fn mind_time(&self) -> Infallible {
+        tokio::select! {
+            () = sleep_until(&*self.executor.clock, self.deadline) => self.stop(Cause::Timeout),
+            () = self.executor.drain.interrupting() => self.stop(Cause::Drain),
+        }
+        pending().await
+    }
+
+    /// Drops a run that does not end within its grace; gives up on the replica if even that does
+    /// not end it, because the run holds a thread that nobody can take back.
+    async fn enforce(&self) -> Infallible {
+        let cause = self.cancel.cancelled().await;
+        debug!(%cause, "asked to stop");
+        self.rest(self.spec.budget.kill_grace).await;
+        self.task.abort();
+        self.rest(Duration::from_secs(1)).await;
+        warn!(%cause, "stuck: the run ignores its cancellation; it is not settled while it may still act");
+        let _counted = Stuck::count();
+        self.rest(self.executor.stuck_exit).await;
+        error!(%cause, "still stuck: leaving, so that the run ends with this process");
+        self.executor.drain.give_up_on_stuck_run();
+        pending().await
+    }
+
+    async fn rest(&self, span: Duration) {
+        let clock = &*self.executor.clock;
+        sleep_until(clock, clock.boot_now() + span).await;
+    }
+
+    fn stop(&self, cause: Cause) {
+        self.cancel.cancel(cause);
+    }
+}
+
+/// Counted among the stuck for as long as it lives.
+struct Stuck;
+
+impl Stuck {
+    fn count() -> Self {
+        telemetry::stuck(1.0);
+        Self
+    }
+}
+
+impl Drop for Stuck {
+    fn drop(&mut self) {
+        telemetry::stuck(-1.0);
+    }
+}

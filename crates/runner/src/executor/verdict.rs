@@ -1,0 +1,130 @@
+//! From what a run did to how its firing goes on: a pure function.
+
+use std::time::Duration;
+
+use super::run::{Ended, Outcome};
+use crate::config::{Backoff, JobSpec};
+use crate::firing::{Delivery, State};
+use crate::job::{Cause, JobError};
+use crate::ledger::{Ending, Won};
+
+/// How long a firing that goes back into the queue may wait there for an owner.
+const QUEUE_EXPIRY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How a run is recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Verdict {
+    /// Where the firing goes.
+    pub ending: Ending,
+    /// Whether the run counts against `max_crashes` rather than `max_attempts`.
+    pub crashed: bool,
+    /// What went wrong, for people.
+    pub error: Option<String>,
+}
+
+impl Verdict {
+    fn terminal(state: State, reason: Option<&str>, error: Option<String>) -> Self {
+        Self { ending: Ending::Terminal { state, reason: reason.map(Into::into) }, crashed: false, error }
+    }
+
+    fn requeue(reason: &str, due_in: Duration, error: Option<String>) -> Self {
+        let ending = Ending::Requeue { reason: reason.into(), due_in, expires_in: QUEUE_EXPIRY };
+        Self { ending, crashed: false, error }
+    }
+
+    fn crashed(self) -> Self {
+        Self { crashed: true, ..self }
+    }
+
+    /// State and reason as metrics and logs name them.
+    pub(super) fn words(&self) -> (State, &'static str) {
+        match &self.ending {
+            Ending::Terminal { state, reason } => (*state, known_word(reason.as_deref())),
+            Ending::Requeue { reason, .. } => (State::Queued, known_word(Some(reason))),
+        }
+    }
+}
+
+/// Judges a run. A run that was asked to stop ends by that cause, whatever it returned afterwards:
+/// half-done work that exits with 0 on SIGTERM must not count as done.
+pub(super) fn judge(spec: &JobSpec, won: &Won, ended: &Ended) -> Verdict {
+    match ended.cause {
+        None => match &ended.outcome {
+            Outcome::Returned(Ok(())) => Verdict::terminal(State::Succeeded, None, None),
+            Outcome::Returned(Err(error)) if error.is_retry() => failed(spec, won, "error", error.to_string()),
+            Outcome::Returned(Err(error)) => {
+                Verdict::terminal(State::Failed, Some("error"), Some(error.to_string()))
+            }
+            Outcome::Panicked(text) => failed(spec, won, "panicked", format!("panicked: {text}")),
+            Outcome::Dropped => failed(spec, won, "error", "the run was dropped".into()),
+        },
+        Some(Cause::Timeout) => {
+            let text = format!("ran longer than its timeout of {:?}", spec.budget.timeout);
+            failed(spec, won, "timeout", with_detail(text, &ended.outcome))
+        }
+        Some(Cause::CancelRequested) => {
+            Verdict::terminal(State::Cancelled, Some("requested"), detail(&ended.outcome))
+        }
+        Some(cause) => interrupted(spec, won, cause, detail(&ended.outcome)),
+    }
+}
+
+/// A run that failed by itself: again, if attempts are left. Vanished owners and interruptions do
+/// not use attempts up.
+fn failed(spec: &JobSpec, won: &Won, reason: &str, error: String) -> Verdict {
+    let failures = won.attempt.saturating_sub(won.crashes);
+    if failures < spec.max_attempts {
+        Verdict::requeue("retry", backoff(&spec.backoff, failures), Some(error))
+    } else {
+        Verdict::terminal(State::Failed, Some(reason), Some(error))
+    }
+}
+
+/// A run that we stopped for a reason that is not the job's.
+fn interrupted(spec: &JobSpec, won: &Won, cause: Cause, detail: Option<String>) -> Verdict {
+    let drained = cause == Cause::Drain;
+    let error = with_detail_opt(format!("interrupted: {cause}"), detail);
+    let verdict = match spec.delivery {
+        Delivery::AtMostOnce => Verdict::terminal(State::Lost, Some(cause.as_str()), Some(error)),
+        Delivery::AtLeastOnce if !drained && won.crashes >= spec.max_crashes => {
+            Verdict::terminal(State::Failed, Some("crash_loop"), Some(error))
+        }
+        Delivery::AtLeastOnce => Verdict::requeue("interrupted", Duration::ZERO, Some(error)),
+    };
+    if drained { verdict } else { verdict.crashed() }
+}
+
+fn backoff(backoff: &Backoff, failures: u32) -> Duration {
+    let exponent = i32::try_from(failures.saturating_sub(1)).unwrap_or(i32::MAX);
+    let seconds = backoff.initial.as_secs_f64() * backoff.factor.powi(exponent);
+    Duration::try_from_secs_f64(seconds).unwrap_or(backoff.max).min(backoff.max)
+}
+
+fn detail(outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Returned(Err(error)) => Some(JobError::to_string(error)),
+        Outcome::Panicked(text) => Some(format!("panicked: {text}")),
+        Outcome::Returned(Ok(())) | Outcome::Dropped => None,
+    }
+}
+
+fn with_detail(text: String, outcome: &Outcome) -> String {
+    with_detail_opt(text, detail(outcome))
+}
+
+fn with_detail_opt(text: String, detail: Option<String>) -> String {
+    match detail {
+        Some(detail) => format!("{text}; {detail}"),
+        None => text,
+    }
+}
+
+/// Metric labels are words from a fixed list.
+fn known_word(reason: Option<&str>) -> &'static str {
+    const WORDS: [&str; 13] = [
+        "error", "panicked", "timeout", "crash_loop", "requested", "retry", "interrupted", "owner_lost", "lock_lost",
+        "renewal_cap", "lease_lost", "drain", "expired",
+    ];
+    reason.and_then(|reason| WORDS.into_iter().find(|word| *word == reason)).unwrap_or("")
+}

@@ -1,0 +1,153 @@
+//! How a replica ends: stop taking firings, let runs finish, interrupt the rest, go.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{info, warn};
+
+/// The three steps of a drain, each seen by whoever it concerns. Steps are only ever taken forward.
+#[derive(Clone, Debug, Default)]
+pub struct Drain {
+    closing: CancellationToken,
+    interrupting: CancellationToken,
+    abandoning: CancellationToken,
+    stuck: Arc<AtomicBool>,
+}
+
+impl Drain {
+    /// Step one: take no more firings; what has a lock still claims and runs.
+    pub fn close(&self) {
+        self.closing.cancel();
+    }
+
+    /// Step two: runs are asked to stop.
+    pub fn interrupt(&self) {
+        self.closing.cancel();
+        self.interrupting.cancel();
+    }
+
+    /// Step three: nobody waits for the ledger or the lock any longer; leases do the rest.
+    pub fn abandon(&self) {
+        self.interrupt();
+        self.abandoning.cancel();
+    }
+
+    /// A run ignores its cancellation: leave, and say so by the exit code.
+    pub fn give_up_on_stuck_run(&self) {
+        self.stuck.store(true, Ordering::Relaxed);
+        self.interrupt();
+    }
+
+    /// Whether a run that ignored its cancellation is why we leave.
+    #[must_use]
+    pub fn is_stuck(&self) -> bool {
+        self.stuck.load(Ordering::Relaxed)
+    }
+
+    /// Whether step one was taken.
+    #[must_use]
+    pub fn is_closing(&self) -> bool {
+        self.closing.is_cancelled()
+    }
+
+    /// Ends when step one is taken.
+    ///
+    /// # Cancel safety
+    /// Safe to drop, as are the two others.
+    pub async fn closing(&self) {
+        self.closing.cancelled().await;
+    }
+
+    /// Ends when step two is taken.
+    pub async fn interrupting(&self) {
+        self.interrupting.cancelled().await;
+    }
+
+    /// Ends when step three is taken.
+    pub async fn abandoning(&self) {
+        self.abandoning.cancelled().await;
+    }
+}
+
+/// The signals that end a replica.
+#[derive(Debug)]
+pub struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    /// Listens from now on; call within a runtime, before anything is started.
+    ///
+    /// # Errors
+    /// When the operating system refuses a handler.
+    pub fn listen() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    /// The next SIGTERM or SIGINT.
+    ///
+    /// # Cancel safety
+    /// Safe to drop; no signal is lost.
+    pub async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// Waits for a signal (or for `drain` to be closed from within), then takes the steps in order.
+///
+/// Returns when every task in `firings` has ended, or when what is left has had `parting` after
+/// being interrupted: its leases run out by themselves.
+pub async fn run_until_drained(
+    mut signals: Signals,
+    drain: &Drain,
+    firings: &TaskTracker,
+    grace: Duration,
+    parting: Duration,
+) {
+    tokio::select! {
+        () = signals.next() => info!(?grace, "draining: no new firings, runs may finish"),
+        () = drain.closing() => {}
+    }
+    drain.close();
+    firings.close();
+    tokio::select! {
+        () = firings.wait() => return,
+        () = tokio::time::sleep(grace) => info!(left = firings.len(), "the grace is over: interrupting runs"),
+        () = signals.next() => info!(left = firings.len(), "second signal: interrupting runs now"),
+        () = drain.interrupting() => {}
+    }
+    drain.interrupt();
+    tokio::select! {
+        () = firings.wait() => return,
+        () = tokio::time::sleep(parting) => {}
+        () = signals.next() => {}
+    }
+    warn!(left = firings.len(), "leaving runs behind: other replicas take over when their leases end");
+    drain.abandon();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_steps_of_a_drain_only_go_forward_and_a_later_one_takes_the_earlier_ones() {
+        let drain = Drain::default();
+        assert!(!drain.is_closing());
+        drain.interrupt();
+        assert!(drain.is_closing());
+        drain.interrupting().await;
+        assert!(!drain.abandoning.is_cancelled());
+        drain.abandon();
+        drain.abandoning().await;
+        assert!(!drain.is_stuck());
+    }
+}

@@ -1,0 +1,122 @@
+//! From a kind's name to the code that runs it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+
+use crate::config::{Config, ConfigErrors, JobSpec, Kinds, ParamProblem, read_params};
+use crate::job::{ErasedJob, Job};
+use crate::kinds::{Command, CommandParams};
+
+/// A job of the file together with the code that runs it.
+#[derive(Clone)]
+pub struct BoundJob {
+    /// What the file says.
+    pub spec: Arc<JobSpec>,
+    /// What runs.
+    pub work: Arc<dyn ErasedJob>,
+}
+
+impl fmt::Debug for BoundJob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BoundJob").field("name", &self.spec.name).field("kind", &self.spec.kind).finish()
+    }
+}
+
+/// The variables that hold secrets of the configuration: a command must not inherit them.
+type SecretVariables = BTreeSet<String>;
+type Check = dyn Fn(&toml::Table) -> Result<(), ParamProblem> + Send + Sync;
+type Make = dyn Fn(&toml::Table, &SecretVariables) -> Result<Arc<dyn ErasedJob>, ParamProblem> + Send + Sync;
+
+/// One kind, with its types forgotten.
+struct Kind {
+    check: Box<Check>,
+    make: Box<Make>,
+}
+
+/// The kinds of one binary.
+#[derive(Default)]
+pub struct Registry {
+    kinds: BTreeMap<String, Kind>,
+}
+
+impl Registry {
+    /// The kinds that every runner has.
+    #[must_use]
+    pub fn stock() -> Self {
+        let mut registry = Self::default();
+        registry.insert("command", |params: CommandParams, secrets| {
+            Ok(Command::new(params, secrets.iter().cloned()))
+        });
+        registry
+    }
+
+    /// Adds a kind, or replaces the one of that name.
+    pub fn add<P, J, F>(&mut self, name: &str, make: F)
+    where
+        P: DeserializeOwned,
+        J: Job,
+        F: Fn(P) -> Result<J, Box<dyn Error + Send + Sync>> + Send + Sync + 'static,
+    {
+        self.insert(name, move |params, _| make(params));
+    }
+
+    fn insert<P, J, F>(&mut self, name: &str, make: F)
+    where
+        P: DeserializeOwned,
+        J: Job,
+        F: Fn(P, &SecretVariables) -> Result<J, Box<dyn Error + Send + Sync>> + Send + Sync + 'static,
+    {
+        let kind = Kind {
+            check: Box::new(|params| read_params::<P>(params).map(drop)),
+            make: Box::new(move |params, secrets| {
+                let job = make(read_params::<P>(params)?, secrets)
+                    .map_err(|error| ParamProblem::new("", error.to_string()))?;
+                Ok(Arc::new(job))
+            }),
+        };
+        self.kinds.insert(name.to_owned(), kind);
+    }
+
+    /// Joins every job of the file with its code.
+    ///
+    /// # Errors
+    /// All [`ConfigErrors`] of params that their kinds refuse.
+    pub fn bind(&self, config: &Config) -> Result<Vec<Arc<BoundJob>>, ConfigErrors> {
+        let mut bound = Vec::with_capacity(config.jobs.len());
+        let mut problems = Vec::new();
+        for spec in &config.jobs {
+            let made = match self.kinds.get(&spec.kind) {
+                Some(kind) => (kind.make)(spec.params.table(), &config.secret_env),
+                None => Err(ParamProblem::new("", format!("there is no kind {:?}", spec.kind))),
+            };
+            match made {
+                Ok(work) => bound.push(Arc::new(BoundJob { spec: spec.clone(), work })),
+                Err(problem) => problems.push(config.param_problem(spec, &problem)),
+            }
+        }
+        match config.errors(problems) {
+            Some(errors) => Err(errors),
+            None => Ok(bound),
+        }
+    }
+}
+
+impl Kinds for Registry {
+    fn names(&self) -> Vec<String> {
+        self.kinds.keys().cloned().collect()
+    }
+
+    fn check(&self, kind: &str, params: &toml::Table) -> Result<(), ParamProblem> {
+        self.kinds.get(kind).map_or(Ok(()), |kind| (kind.check)(params))
+    }
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.kinds.keys()).finish()
+    }
+}

@@ -1,0 +1,282 @@
+//! Constructs the parts of a replica and wires them together.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockcore::{InvalidRedisUrl, LockBackend, Locks, MemoryBackend, RedisBackend, RedisOptions};
+use serde::de::DeserializeOwned;
+use tokio::runtime::{Builder as RuntimeBuilder, Handle, Runtime};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio_util::task::TaskTracker;
+use tracing::{error, info, warn};
+
+use crate::clock::{Clock, SystemClock};
+use crate::config::Config;
+use crate::executor::Executor;
+use crate::firing::Instance;
+use crate::job::Job;
+use crate::ledger::{self, LedgerError, LedgerOptions, Opened};
+use crate::lifecycle::{Drain, Signals, run_until_drained};
+use crate::pulse::Pulse;
+use crate::registry::{BoundJob, Registry};
+use crate::scheduler::Scheduler;
+use crate::upkeep::{Caretaker, registrations};
+
+/// How long a run may ignore its cancellation before its replica gives up on itself.
+const STUCK_EXIT: Duration = Duration::from_secs(600);
+
+/// The entry of a user's own binary.
+///
+/// ```no_run
+/// # struct Reconcile;
+/// # impl runner::Job for Reconcile {
+/// #     async fn run(&self, _: &runner::JobContext) -> Result<(), runner::JobError> { Ok(()) }
+/// # }
+/// #[derive(serde::Deserialize)]
+/// struct Params {
+///     batch: u32,
+/// }
+///
+/// fn main() -> std::process::ExitCode {
+///     runner::Runner::builder().kind("reconcile", |_params: Params| Ok(Reconcile)).main()
+/// }
+/// ```
+#[derive(Debug)]
+pub struct Runner(());
+
+impl Runner {
+    /// Starts with the kinds that every runner has.
+    #[must_use]
+    pub fn builder() -> Builder {
+        Builder { registry: Registry::stock() }
+    }
+}
+
+/// Collects a binary's own kinds.
+#[derive(Debug)]
+pub struct Builder {
+    registry: Registry,
+}
+
+impl Builder {
+    /// Adds a kind: `make` turns a job's `params` into the code that runs it. It is called once for
+    /// each job of this kind when the file is loaded, so an error it returns stops the start.
+    #[must_use]
+    pub fn kind<P, J, F>(mut self, name: &str, make: F) -> Self
+    where
+        P: DeserializeOwned,
+        J: Job,
+        F: Fn(P) -> Result<J, Box<dyn std::error::Error + Send + Sync>> + Send + Sync + 'static,
+    {
+        self.registry.add(name, make);
+        self
+    }
+
+    /// Reads the command line and does what it says. Owns its runtimes, so it must not be called
+    /// from within one.
+    #[must_use]
+    pub fn main(self) -> ExitCode {
+        crate::cli::main(&self.registry)
+    }
+}
+
+/// The three runtimes of a process. What keeps a run's leases shares no thread with users' code.
+#[derive(Debug)]
+pub(crate) struct Runtimes {
+    engine: Runtime,
+    keepalive: Runtime,
+    jobs: Runtime,
+}
+
+impl Runtimes {
+    pub(crate) fn start() -> std::io::Result<Self> {
+        let build = |name: &str, threads: Option<usize>| {
+            let mut builder = RuntimeBuilder::new_multi_thread();
+            if let Some(threads) = threads {
+                builder.worker_threads(threads);
+            }
+            builder.thread_name(name).enable_all().build()
+        };
+        Ok(Self {
+            engine: build("runner-engine", Some(2))?,
+            keepalive: build("runner-keepalive", Some(1))?,
+            jobs: build("runner-jobs", None)?,
+        })
+    }
+
+    /// Runs `work` on the engine, then ends all three without waiting for code that does not end.
+    pub(crate) fn run<T>(self, work: impl AsyncFnOnce(Handle, Handle) -> T) -> T {
+        let handles = (self.keepalive.handle().clone(), self.jobs.handle().clone());
+        let result = self.engine.block_on(work(handles.0, handles.1));
+        self.jobs.shutdown_background();
+        self.keepalive.shutdown_background();
+        self.engine.shutdown_background();
+        result
+    }
+}
+
+/// The parts that the service and `exec` share: both layers, opened, and the corridor between them.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    pub(crate) executor: Arc<Executor>,
+    pub(crate) opened: Opened,
+    pub(crate) drain: Drain,
+    /// Ended when the engine is dropped.
+    background: JoinSet<Result<(), String>>,
+}
+
+/// Why a replica could not start.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StartError {
+    #[error("could not open the ledger")]
+    Ledger(#[from] LedgerError),
+    #[error("could not use the lock's url")]
+    Lock(#[from] InvalidRedisUrl),
+    #[error("stopped before the ledger answered")]
+    Stopped,
+    #[error("could not start: {0}")]
+    System(#[from] std::io::Error),
+}
+
+impl Engine {
+    /// Opens both layers. A ledger that is away is waited for, a lock's server that is away is not:
+    /// the row alone still guards.
+    pub(crate) async fn open(
+        config: &Config,
+        keepalive: Handle,
+        jobs_runtime: Handle,
+        drain: Drain,
+        signals: &mut Signals,
+    ) -> Result<Self, StartError> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+        let opened = tokio::select! {
+            opened = open_ledger(config) => opened?,
+            () = signals.next() => return Err(StartError::Stopped),
+        };
+        let pulse = Arc::new(Pulse::new(clock.clone()));
+        pulse.probe_once(&*opened.reader).await;
+        let executor = Arc::new(Executor {
+            namespace: config.runner.namespace.clone(),
+            instance: Instance::new(&host_name(), uuid::Uuid::new_v4()),
+            locks: Locks::new(lock_backend(config, &clock, &keepalive)?, clock.clone(), keepalive),
+            ledger: opened.ledger.clone(),
+            pulse: pulse.clone(),
+            clock,
+            permits: Arc::new(Semaphore::new(config.runner.max_concurrent)),
+            jobs_runtime,
+            drain: drain.clone(),
+            stuck_exit: STUCK_EXIT,
+        });
+        let mut background = JoinSet::new();
+        let reader = opened.reader.clone();
+        background.spawn(async move {
+            pulse.probe(&*reader).await;
+            Ok(())
+        });
+        Ok(Self { executor, opened, drain, background })
+    }
+
+    /// Fires `jobs` until the replica has drained. Says whether it ended in order.
+    pub(crate) async fn serve(mut self, config: &Config, jobs: &[Arc<BoundJob>], signals: Signals) -> bool {
+        let firings = TaskTracker::new();
+        if let Err(error) = self.opened.upkeep.register(&registrations(jobs.iter())).await {
+            // The caretaker goes on trying; until then claims answer that the job is unknown.
+            warn!(error = &error as &dyn std::error::Error, "could not register the jobs yet");
+        }
+        let scheduler = Scheduler::new(self.executor.clone(), jobs, firings.clone(), self.drain.clone());
+        let caretaker = Caretaker::new(
+            self.executor.clone(),
+            self.opened.upkeep.clone(),
+            jobs,
+            firings.clone(),
+            config.lock.ttl,
+            config.ledger.retention,
+        );
+        self.background.spawn(async move { scheduler.run().await.map_err(|error| error.to_string()) });
+        self.background.spawn(async move {
+            caretaker.run().await;
+            Ok(())
+        });
+        info!(instance = %self.executor.instance, jobs = jobs.len(), namespace = %config.runner.namespace, "ready");
+        let grace = config.runner.shutdown_grace;
+        let parting = jobs.iter().map(|job| job.spec.budget.kill_grace).max().unwrap_or_default();
+        let drained =
+            run_until_drained(signals, &self.drain, &firings, grace, parting + Duration::from_secs(3));
+        let mut in_order = true;
+        tokio::pin!(drained);
+        loop {
+            tokio::select! {
+                () = &mut drained => break,
+                Some(ended) = self.background.join_next() => {
+                    if let Some(what) = fault(ended, self.drain.is_closing()) {
+                        error!(what, "a part of the replica ended by itself; leaving");
+                        in_order = false;
+                        self.drain.close();
+                    }
+                }
+            }
+        }
+        self.background.shutdown().await;
+        info!("bye");
+        in_order
+    }
+}
+
+/// What is wrong with a background task that has ended, if anything is.
+fn fault(
+    ended: Result<Result<(), String>, tokio::task::JoinError>,
+    expected: bool,
+) -> Option<String> {
+    match ended {
+        Ok(Ok(())) if expected => None,
+        Ok(Ok(())) => Some("it returned".into()),
+        Ok(Err(error)) => Some(error),
+        Err(error) => Some(error.to_string()),
+    }
+}
+
+/// How the ledger of this configuration is opened.
+pub(crate) fn ledger_options(config: &Config) -> LedgerOptions {
+    let shortest = config.jobs.iter().map(|job| job.budget.ttl).min().unwrap_or(config.lock.ttl);
+    LedgerOptions {
+        url: config.ledger.url.expose().to_owned(),
+        namespace: config.runner.namespace.to_string(),
+        timeout: Duration::from_millis(1_500).min(shortest / 4),
+        pooler: config.ledger.pooler,
+    }
+}
+
+async fn open_ledger(config: &Config) -> Result<Opened, LedgerError> {
+    let mut told = false;
+    loop {
+        let error = match ledger::open(ledger_options(config), config.ledger.migrate).await {
+            Ok(opened) => return Ok(opened),
+            Err(error) if error.is_unavailable() => error,
+            Err(error) => return Err(error),
+        };
+        if !told {
+            warn!(error = &error as &dyn std::error::Error, "waiting for the ledger");
+            told = true;
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+}
+
+fn lock_backend(
+    config: &Config,
+    clock: &Arc<dyn Clock>,
+    keepalive: &Handle,
+) -> Result<Arc<dyn LockBackend>, StartError> {
+    let Some(url) = &config.lock.url else {
+        return Ok(Arc::new(MemoryBackend::new(clock.clone())));
+    };
+    let shortest = config.jobs.iter().map(|job| job.budget.ttl).min().unwrap_or(config.lock.ttl);
+    let options = RedisOptions::new(Handle::current(), keepalive.clone()).shortest_ttl(shortest);
+    Ok(Arc::new(RedisBackend::new(url.expose(), options)?))
+}
+
+fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}

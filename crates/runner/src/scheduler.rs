@@ -1,0 +1,206 @@
+//! Turns timetables into firings at their exact instants.
+//!
+//! tokio-cron-scheduler is the heartbeat: one job, every second. On each beat the planner takes every
+//! instant in `(cursor, now + LOOK_AHEAD]` of each timetable and parks a sleeper for it. The cursor,
+//! not the beat, decides: a missed, late or doubled beat changes nothing.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use tokio::sync::Notify;
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_cron_scheduler::{Job as Beat, JobScheduler, JobSchedulerError};
+use tokio_util::task::TaskTracker;
+use tracing::debug;
+
+use crate::executor::{Executor, Ticket};
+use crate::firing::{Firing, Origin};
+use crate::lifecycle::Drain;
+use crate::pulse::Pulse;
+use crate::registry::BoundJob;
+use crate::schedule::{self, Timetable};
+use crate::telemetry;
+
+/// How far ahead a beat plans: more than two beats, so that a missed one delays nothing.
+const LOOK_AHEAD: TimeDelta = TimeDelta::milliseconds(2_500);
+/// Without a beat for this long the planner beats for itself.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Jobs that share a timetable, and how far it has been planned.
+#[derive(Debug)]
+struct Group {
+    timetable: Timetable,
+    jobs: Vec<Arc<BoundJob>>,
+    cursor: DateTime<Utc>,
+    grace: TimeDelta,
+}
+
+impl Group {
+    /// Every instant in `(cursor, until]`, oldest first; the cursor moves past each exactly once.
+    ///
+    /// Instants that are older than `now - grace` (a suspended or frozen replica has just woken) are
+    /// passed over: deciding about missed firings is the reconciliation's, once for all replicas.
+    fn plan(&mut self, now: DateTime<Utc>, until: DateTime<Utc>) -> Vec<DateTime<Utc>> {
+        let oldest = now - self.grace;
+        self.cursor = self.cursor.max(oldest);
+        let mut instants = Vec::new();
+        while let Some(instant) = self.timetable.next(self.cursor).filter(|instant| *instant <= until) {
+            self.cursor = instant;
+            instants.push(instant);
+        }
+        instants
+    }
+}
+
+/// Fires jobs on time.
+#[derive(Debug)]
+pub struct Scheduler {
+    executor: Arc<Executor>,
+    pulse: Arc<Pulse>,
+    groups: Vec<Group>,
+    firings: TaskTracker,
+    drain: Drain,
+}
+
+impl Scheduler {
+    /// A scheduler for `jobs` that plans from now on.
+    #[must_use]
+    pub fn new(executor: Arc<Executor>, jobs: &[Arc<BoundJob>], firings: TaskTracker, drain: Drain) -> Self {
+        let pulse = executor.pulse.clone();
+        let start = pulse.now();
+        let mut groups: HashMap<Timetable, Group> = HashMap::new();
+        for job in jobs.iter().filter(|job| job.spec.enabled) {
+            let ttl = TimeDelta::from_std(job.spec.budget.ttl).unwrap_or(TimeDelta::MAX);
+            let group = groups.entry(job.spec.timetable.clone()).or_insert_with(|| Group {
+                timetable: job.spec.timetable.clone(),
+                jobs: Vec::new(),
+                cursor: start,
+                grace: ttl,
+            });
+            group.jobs.push(job.clone());
+            group.grace = group.grace.max(ttl);
+        }
+        Self { executor, pulse, groups: groups.into_values().collect(), firings, drain }
+    }
+
+    /// Plans and fires until the replica drains.
+    ///
+    /// # Errors
+    /// When the heartbeat cannot be started.
+    pub async fn run(mut self) -> Result<(), JobSchedulerError> {
+        let beat = Arc::new(Notify::new());
+        let mut heart = JobScheduler::new().await?;
+        let beating = beat.clone();
+        heart
+            .add(Beat::new_async("* * * * * *", move |_, _| {
+                let beating = beating.clone();
+                Box::pin(async move { beating.notify_one() })
+            })?)
+            .await?;
+        heart.start().await?;
+        let mut own = interval(PATIENCE);
+        own.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                // A heart that is shut down may beat once more: the end must win.
+                biased;
+                () = self.drain.closing() => break,
+                () = beat.notified() => own.reset(),
+                _ = own.tick() => {
+                    telemetry::heartbeat_missed();
+                    debug!("no beat for {PATIENCE:?}; planning anyway");
+                }
+            }
+            self.plan();
+        }
+        heart.shutdown().await
+    }
+
+    fn plan(&mut self) {
+        let now = self.pulse.now();
+        for group in &mut self.groups {
+            for instant in group.plan(now, now + LOOK_AHEAD) {
+                for job in &group.jobs {
+                    for shard in 0..job.spec.shards {
+                        self.firings.spawn(fire(
+                            self.executor.clone(),
+                            self.drain.clone(),
+                            job.clone(),
+                            Firing {
+                                job: job.spec.name.clone(),
+                                scheduled_at: instant,
+                                shard,
+                                trigger_key: String::new(),
+                                origin: Origin::Schedule,
+                            },
+                        ));
+                    }
+                }
+            }
+            if let Some(next) = group.timetable.next(now) {
+                for job in &group.jobs {
+                    telemetry::next_firing(&job.spec.name, next);
+                }
+            }
+        }
+    }
+}
+
+/// Sleeps to the firing's exact moment, then walks it through the corridor.
+async fn fire(executor: Arc<Executor>, drain: Drain, job: Arc<BoundJob>, firing: Firing) {
+    let due = firing.scheduled_at + schedule::delay(&firing.job, firing.scheduled_at, job.spec.jitter);
+    tokio::select! {
+        biased;
+        () = drain.closing() => return,
+        () = executor.pulse.sleep_until(due) => {}
+    }
+    let fate = executor.execute(&job, Ticket::Fresh(firing)).await;
+    debug!(job = %job.spec.name, ?fate, "walked");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> DateTime<Utc> {
+        DateTime::from_timestamp(second, 0).unwrap()
+    }
+
+    fn group(cursor: i64, grace: i64) -> Group {
+        Group {
+            timetable: Timetable::every(Duration::from_secs(1)).unwrap(),
+            jobs: Vec::new(),
+            cursor: at(cursor),
+            grace: TimeDelta::seconds(grace),
+        }
+    }
+
+    #[test]
+    fn a_missed_and_a_doubled_beat_change_nothing() {
+        let mut steady = group(100, 30);
+        let mut shaky = group(100, 30);
+        let mut one: Vec<_> = (100..110).flat_map(|now| steady.plan(at(now), at(now) + LOOK_AHEAD)).collect();
+        let beats = [100, 100, 101, 104, 104, 109];
+        let mut other: Vec<_> = beats.into_iter().flat_map(|now| shaky.plan(at(now), at(now) + LOOK_AHEAD)).collect();
+        one.sort_unstable();
+        other.sort_unstable();
+        assert_eq!(one, (101..=111).map(at).collect::<Vec<_>>());
+        assert_eq!(one, other);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_repeats_no_instant() {
+        let mut group = group(100, 30);
+        assert_eq!(group.plan(at(100), at(102)), [at(101), at(102)]);
+        assert_eq!(group.plan(at(40), at(42)), []);
+        assert_eq!(group.plan(at(101), at(103)), [at(103)]);
+    }
+
+    #[test]
+    fn a_replica_that_wakes_late_leaves_old_instants_to_the_reconciliation() {
+        let mut group = group(100, 3);
+        assert_eq!(group.plan(at(1_000), at(1_001)), [at(998), at(999), at(1_000), at(1_001)]);
+    }
+}

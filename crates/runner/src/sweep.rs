@@ -1,0 +1,164 @@
+//! Ends runs whose owner has vanished.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use lockcore::BootInstant;
+use tracing::{info, warn};
+
+use crate::clock::Clock;
+use crate::firing::State;
+use crate::ledger::{LedgerError, Run, Running, Suspect, Upkeep};
+
+/// How long a swept firing may wait in the queue for its next owner.
+const QUEUE_EXPIRY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// What one replica has seen of the running rows, on its own clock.
+///
+/// A lease that the ledger's clock calls over is not enough: a jump of that clock, or its return
+/// after an outage, would expire everybody at once. Only a row that this replica has itself seen
+/// untouched for a whole lease is a suspect.
+#[derive(Debug, Default)]
+pub struct Sweep {
+    seen: HashMap<Run, Sighting>,
+}
+
+/// One lease, as it was first seen.
+#[derive(Clone, Copy, Debug)]
+struct Sighting {
+    lease_until: DateTime<Utc>,
+    since: BootInstant,
+    lease: Duration,
+}
+
+/// What the file says about a job whose run may be swept.
+#[derive(Clone, Copy, Debug)]
+pub struct SweepTerms {
+    /// The job's lease.
+    pub ttl: Duration,
+    /// More vanished owners than this end the firing.
+    pub max_crashes: u32,
+}
+
+impl Sweep {
+    /// Looks at every running row and ends those whose owner is gone.
+    ///
+    /// # Errors
+    /// When the ledger does not answer; what was seen is kept.
+    ///
+    /// # Cancel safety
+    /// Safe to drop: a sweep that was not acknowledged is repeated.
+    pub async fn once(
+        &mut self,
+        clock: &dyn Clock,
+        upkeep: &dyn Upkeep,
+        terms: impl Fn(&str) -> SweepTerms,
+    ) -> Result<usize, LedgerError> {
+        let rows = upkeep.running().await?;
+        let suspects = self.suspects(clock.boot_now(), &rows, terms);
+        if suspects.is_empty() {
+            return Ok(0);
+        }
+        let swept = upkeep.sweep(&suspects).await?;
+        for run in &swept {
+            let reason = run.reason.as_deref().unwrap_or("");
+            match run.state {
+                State::Queued => {
+                    info!(job = run.job, id = run.run.id.0, fence = run.run.fence.0, "the owner of a run vanished; queued again");
+                }
+                state => {
+                    warn!(job = run.job, id = run.run.id.0, fence = run.run.fence.0, %state, reason, "the owner of a run vanished");
+                }
+            }
+        }
+        Ok(swept.len())
+    }
+
+    fn suspects(&mut self, now: BootInstant, rows: &[Running], terms: impl Fn(&str) -> SweepTerms) -> Vec<Suspect> {
+        let mut still = HashMap::with_capacity(rows.len());
+        let mut suspects = Vec::new();
+        for row in rows {
+            let SweepTerms { ttl, max_crashes } = terms(&row.job);
+            let sighting = match self.seen.get(&row.run) {
+                Some(old) if old.lease_until == row.lease_until => *old,
+                // A replica with another file may have given it a longer lease than ours says.
+                _ => Sighting { lease_until: row.lease_until, since: now, lease: ttl.max(row.remaining) },
+            };
+            still.insert(row.run, sighting);
+            if row.remaining.is_zero() && now.saturating_since(sighting.since) >= sighting.lease {
+                suspects.push(Suspect {
+                    run: row.run,
+                    lease_until: row.lease_until,
+                    max_crashes,
+                    expires_in: QUEUE_EXPIRY,
+                });
+            }
+        }
+        self.seen = still;
+        suspects
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeDelta;
+
+    use super::*;
+    use crate::firing::{Delivery, Fence};
+    use crate::ledger::FiringId;
+
+    const TTL: Duration = Duration::from_secs(2);
+
+    fn boot(second: u64) -> BootInstant {
+        BootInstant::from_boot(Duration::from_secs(second))
+    }
+
+    fn row(lease_until: i64, remaining: u64) -> Running {
+        Running {
+            run: Run { id: FiringId(1), fence: Fence(7) },
+            job: "pay".into(),
+            scheduled_at: DateTime::UNIX_EPOCH,
+            owner: "a".into(),
+            delivery: Delivery::AtLeastOnce,
+            lease_until: DateTime::UNIX_EPOCH + TimeDelta::seconds(lease_until),
+            remaining: Duration::from_secs(remaining),
+        }
+    }
+
+    fn look(sweep: &mut Sweep, second: u64, row: Running) -> usize {
+        sweep.suspects(boot(second), &[row], |_| SweepTerms { ttl: TTL, max_crashes: 3 }).len()
+    }
+
+    #[test]
+    fn a_row_is_suspect_only_after_it_was_seen_untouched_for_a_whole_lease() {
+        let mut sweep = Sweep::default();
+        assert_eq!(look(&mut sweep, 10, row(100, 0)), 0);
+        assert_eq!(look(&mut sweep, 11, row(100, 0)), 0);
+        assert_eq!(look(&mut sweep, 12, row(100, 0)), 1);
+    }
+
+    #[test]
+    fn a_heartbeat_starts_the_watch_anew() {
+        let mut sweep = Sweep::default();
+        assert_eq!(look(&mut sweep, 10, row(100, 0)), 0);
+        assert_eq!(look(&mut sweep, 12, row(101, 0)), 0);
+        assert_eq!(look(&mut sweep, 13, row(101, 0)), 0);
+        assert_eq!(look(&mut sweep, 14, row(101, 0)), 1);
+    }
+
+    #[test]
+    fn a_lease_that_the_ledger_still_believes_is_never_suspect() {
+        let mut sweep = Sweep::default();
+        assert_eq!(look(&mut sweep, 10, row(100, 1)), 0);
+        assert_eq!(look(&mut sweep, 99, row(100, 1)), 0);
+    }
+
+    #[test]
+    fn a_lease_longer_than_our_file_says_is_waited_for() {
+        let mut sweep = Sweep::default();
+        assert_eq!(look(&mut sweep, 10, row(100, 30)), 0);
+        assert_eq!(look(&mut sweep, 39, row(100, 0)), 0);
+        assert_eq!(look(&mut sweep, 40, row(100, 0)), 1);
+    }
+}

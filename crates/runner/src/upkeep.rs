@@ -1,0 +1,180 @@
+//! What every replica does besides firing: registering its jobs, polling the queue, sweeping, pruning.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use lockcore::BootInstant;
+use tokio_util::task::TaskTracker;
+use tracing::{debug, info, warn};
+
+use crate::executor::{Executor, Ticket};
+use crate::ledger::{Due, FiringId, JobRegistration, LedgerError, Upkeep};
+use crate::registry::BoundJob;
+use crate::sweep::{Sweep, SweepTerms};
+
+/// How many queued firings one poll takes.
+const POLL_LIMIT: u32 = 500;
+/// How often ended rows are pruned, and how many at once.
+const PRUNE_EVERY: Duration = Duration::from_secs(60 * 60);
+const PRUNE_BATCH: u32 = 1_000;
+
+/// The caretaker of one replica.
+#[derive(Debug)]
+pub struct Caretaker {
+    executor: Arc<Executor>,
+    upkeep: Arc<dyn Upkeep>,
+    jobs: BTreeMap<String, Arc<BoundJob>>,
+    firings: TaskTracker,
+    sweep: Sweep,
+    in_hand: InHand,
+    /// What a run of a job that is not in our file is given.
+    stranger: SweepTerms,
+    retention: Duration,
+    registered: bool,
+    pruned: Option<BootInstant>,
+}
+
+/// Queued firings that this replica is already walking through the corridor.
+#[derive(Clone, Debug, Default)]
+struct InHand(Arc<Mutex<HashSet<FiringId>>>);
+
+impl InHand {
+    fn take(&self, id: FiringId) -> Option<Held> {
+        let fresh = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
+        fresh.then(|| Held { id, of: self.clone() })
+    }
+}
+
+/// One of them, until dropped.
+struct Held {
+    id: FiringId,
+    of: InHand,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.of.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+    }
+}
+
+impl Caretaker {
+    /// A caretaker of `jobs`; `ttl` is the lease of jobs that other replicas have and we do not.
+    #[must_use]
+    pub fn new(
+        executor: Arc<Executor>,
+        upkeep: Arc<dyn Upkeep>,
+        jobs: &[Arc<BoundJob>],
+        firings: TaskTracker,
+        ttl: Duration,
+        retention: Duration,
+    ) -> Self {
+        let jobs = jobs.iter().map(|job| (job.spec.name.to_string(), job.clone())).collect();
+        Self {
+            executor,
+            upkeep,
+            jobs,
+            firings,
+            sweep: Sweep::default(),
+            in_hand: InHand::default(),
+            stranger: SweepTerms { ttl, max_crashes: 3 },
+            retention,
+            registered: false,
+            pruned: None,
+        }
+    }
+
+    /// Takes care until the replica drains.
+    pub async fn run(mut self) {
+        let shortest = self.jobs.values().map(|job| job.spec.budget.ttl).min().unwrap_or(self.stranger.ttl);
+        let period = Duration::from_secs(1).min(shortest / 2);
+        let drain = self.executor.drain.clone();
+        loop {
+            let round = async {
+                self.executor.pulse.beating().await;
+                if let Err(error) = self.round().await {
+                    self.executor.pulse.lost(&error);
+                    if !error.is_unavailable() {
+                        warn!(error = &error as &dyn std::error::Error, "upkeep failed");
+                    }
+                }
+                tokio::time::sleep(period).await;
+            };
+            tokio::select! {
+                biased;
+                () = drain.closing() => return,
+                () = round => {}
+            }
+        }
+    }
+
+    async fn round(&mut self) -> Result<(), LedgerError> {
+        self.register().await?;
+        self.poll().await?;
+        let jobs = &self.jobs;
+        let stranger = self.stranger;
+        let terms = |name: &str| {
+            jobs.get(name).map_or(stranger, |job| SweepTerms {
+                ttl: job.spec.budget.ttl,
+                max_crashes: job.spec.max_crashes,
+            })
+        };
+        let swept = self.sweep.once(&*self.executor.clock, &*self.upkeep, terms).await?;
+        if swept > 0 {
+            self.poll().await?;
+        }
+        for expired in self.upkeep.expire(POLL_LIMIT).await? {
+            warn!(job = expired.job, id = expired.id.0, state = %expired.state, "a queued firing waited too long");
+        }
+        self.prune().await
+    }
+
+    /// Makes the jobs known to the ledger; from then on nothing they should do goes unrecorded.
+    async fn register(&mut self) -> Result<(), LedgerError> {
+        if !self.registered {
+            let jobs = registrations(self.jobs.values());
+            self.upkeep.register(&jobs).await?;
+            self.registered = true;
+        }
+        Ok(())
+    }
+
+    async fn poll(&self) -> Result<(), LedgerError> {
+        let names: Vec<String> = self.jobs.keys().cloned().collect();
+        for due in self.upkeep.due(&names, POLL_LIMIT).await? {
+            self.take_up(due);
+        }
+        Ok(())
+    }
+
+    fn take_up(&self, due: Due) {
+        let Some(job) = self.jobs.get(due.firing.job.as_str()).cloned() else { return };
+        let Some(held) = self.in_hand.take(due.id) else { return };
+        let executor = self.executor.clone();
+        self.firings.spawn(async move {
+            let fate = executor.execute(&job, Ticket::Queued(due)).await;
+            debug!(job = %job.spec.name, ?fate, "walked");
+            drop(held);
+        });
+    }
+
+    async fn prune(&mut self) -> Result<(), LedgerError> {
+        let now = self.executor.clock.boot_now();
+        if self.pruned.is_some_and(|last| now.saturating_since(last) < PRUNE_EVERY) {
+            return Ok(());
+        }
+        let rows = self.upkeep.prune(self.retention, PRUNE_BATCH).await?;
+        if rows > 0 {
+            info!(rows, "pruned ended firings");
+        }
+        if rows < u64::from(PRUNE_BATCH) {
+            self.pruned = Some(now);
+        }
+        Ok(())
+    }
+}
+
+/// Jobs as the ledger knows them.
+pub(crate) fn registrations<'a>(jobs: impl Iterator<Item = &'a Arc<BoundJob>>) -> Vec<JobRegistration> {
+    jobs.map(|job| JobRegistration { name: job.spec.name.to_string(), spec_hash: job.spec.spec_hash() }).collect()
+}

@@ -1,0 +1,99 @@
+//! The lock lost, flushed, or unreachable.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::cluster::{
+    Cluster, assert_no_gap, assert_nothing_doubled, let_pass, state, states, wait_for_starts,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn a_lock_that_is_flushed_all_the_time_neither_doubles_a_firing_nor_lets_a_job_overlap_itself() {
+    let cluster = Cluster::start();
+    let deployment = cluster
+        .deployment()
+        .ttl("9s")
+        .job("quick", Duration::from_millis(50), "every = \"1s\"")
+        .job("long", Duration::from_millis(2_500), "every = \"1s\"");
+    let replicas = deployment.start(3);
+    let enough = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !enough.load(Ordering::Relaxed) {
+                cluster.redis.flushall();
+                let_pass(Duration::from_millis(100));
+            }
+        });
+        let_pass(Duration::from_secs(15));
+        enough.store(true, Ordering::Relaxed);
+    });
+    for mut replica in replicas {
+        replica.terminate();
+        assert!(replica.wait_exit(Duration::from_secs(40)).success());
+    }
+    let effects = deployment.effects();
+    assert_nothing_doubled(effects, "quick");
+    assert_eq!(effects.overlaps("long"), Vec::<String>::new());
+    let quick = deployment.history("quick");
+    assert!(quick.len() >= 12, "{:?}", states(&quick));
+    assert_no_gap(&quick, SECOND);
+    assert_eq!(states(&quick).get("succeeded"), Some(&quick.len()), "{:?}", states(&quick));
+}
+
+#[test]
+fn redis_down_for_nine_seconds_neither_misses_nor_doubles_a_firing_that_goes_by_the_ledger() {
+    let cluster = Cluster::start();
+    let deployment =
+        cluster.deployment().ttl("3s").job("tick", Duration::from_millis(50), "every = \"1s\"");
+    let mut replicas = deployment.start(2);
+    wait_for_starts(deployment.effects(), "tick", 2, Duration::from_secs(30));
+    cluster.redis.kill();
+    let_pass(Duration::from_secs(3));
+    replicas.extend(deployment.start(1));
+    let_pass(Duration::from_secs(6));
+    cluster.redis.restart();
+    let before = deployment.effects().instants("tick").len();
+    wait_for_starts(deployment.effects(), "tick", before + 4, Duration::from_secs(30));
+    for mut replica in replicas {
+        replica.terminate();
+        assert!(replica.wait_exit(Duration::from_secs(30)).success());
+    }
+    assert_nothing_doubled(deployment.effects(), "tick");
+    let rows = deployment.history("tick");
+    assert_no_gap(&rows, SECOND);
+    assert_eq!(states(&rows).get("succeeded"), Some(&rows.len()), "{:?}", states(&rows));
+}
+
+#[test]
+fn a_job_that_does_not_run_without_the_lock_is_skipped_while_redis_is_down_and_goes_on_afterwards() {
+    let cluster = Cluster::start();
+    let deployment = cluster.deployment().ttl("2s").job(
+        "strict",
+        Duration::from_millis(50),
+        "every = \"1s\"\non_unavailable = \"skip\"",
+    );
+    let replicas = deployment.start(2);
+    wait_for_starts(deployment.effects(), "strict", 2, Duration::from_secs(30));
+    cluster.redis.kill();
+    let_pass(SECOND);
+    let started_while_up = deployment.effects().all().len();
+    let_pass(Duration::from_secs(8));
+    let started_while_down = deployment.effects().all().len();
+    cluster.redis.restart();
+    let before = deployment.effects().instants("strict").len();
+    wait_for_starts(deployment.effects(), "strict", before + 3, Duration::from_secs(30));
+    for mut replica in replicas {
+        replica.terminate();
+        assert!(replica.wait_exit(Duration::from_secs(30)).success());
+    }
+    assert_eq!(started_while_down, started_while_up, "something ran without the lock");
+    assert_nothing_doubled(deployment.effects(), "strict");
+    let rows = deployment.history("strict");
+    assert_no_gap(&rows, SECOND);
+    let counted = states(&rows);
+    assert!(counted.get("skipped(lock_unavailable)").is_some_and(|count| *count >= 4), "{counted:?}");
+    let settled = rows.iter().all(|row| ["succeeded", "skipped(lock_unavailable)"].contains(&state(row).as_str()));
+    assert!(settled, "{counted:?}");
+}
