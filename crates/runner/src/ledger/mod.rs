@@ -53,7 +53,8 @@ pub trait Upkeep: Debug + Send + Sync + 'static {
     /// Puts a firing into the queue, unless it has a row already.
     fn enqueue<'a>(&'a self, enqueue: &'a Enqueue) -> Answer<'a, Enqueued>;
 
-    /// Queued firings of these jobs whose `due_at` has come, oldest first.
+    /// Queued firings of these jobs whose `due_at` has come, oldest first; without those that could
+    /// not be claimed now (paused, or behind an exclusive run) and would starve the rest of the list.
     fn due<'a>(&'a self, jobs: &'a [String], limit: u32) -> Answer<'a, Vec<Due>>;
 
     /// Ends queued firings whose `expires_at` has passed, of any job.
@@ -70,12 +71,13 @@ pub trait Upkeep: Debug + Send + Sync + 'static {
     fn prune(&self, retention: Duration, batch: u32) -> Answer<'_, u64>;
 
     /// Stops new claims of a job. When it returns, no claim that began earlier can still win.
+    /// `false` if the ledger does not know the job.
     fn pause<'a>(&'a self, job: &'a str, by: &'a str, note: &'a str) -> Answer<'a, bool>;
 
-    /// Allows claims again.
+    /// Allows claims again. `false` if the ledger does not know the job.
     fn resume<'a>(&'a self, job: &'a str) -> Answer<'a, bool>;
 
-    /// Asks the owner of a running firing to stop, or cancels a queued one.
+    /// Asks the owner of a running firing to stop, or cancels a queued one. `false` if it is neither.
     fn cancel(&self, id: FiringId) -> Answer<'_, bool>;
 }
 

@@ -42,7 +42,8 @@ pub struct ClaimRequest {
     pub lease: Duration,
 }
 
-/// The answer to a claim.
+/// The answer to a claim. Where several "no" apply it is the first of `Duplicate`, `Unregistered`,
+/// `Pruned`, `Paused`, `TooEarly`, `TooLate`, `Overlap`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claim {
     /// It is ours to run.
