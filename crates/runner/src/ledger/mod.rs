@@ -5,6 +5,8 @@
 //! means that we do not know what happened.
 
 mod error;
+mod open;
+pub mod postgres;
 mod rows;
 mod values;
 
@@ -15,6 +17,7 @@ use chrono::{DateTime, Utc};
 use futures_util::future::BoxFuture;
 
 pub use error::LedgerError;
+pub use open::{LedgerOptions, Opened, open};
 pub use rows::{AttemptRow, FiringRow, HistoryFilter, JobRow};
 pub use values::{
     Claim, ClaimRequest, Counted, Due, Ending, Enqueue, Enqueued, Entry, Expired, FiringId, Found, Heartbeat,

@@ -1,0 +1,69 @@
+//! Opening a ledger by its URL.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::postgres::PostgresLedger;
+use super::{Ledger, LedgerError, Reader, Upkeep};
+
+/// How to open a ledger.
+#[derive(Clone)]
+pub struct LedgerOptions {
+    /// `postgres://...` or `sqlite:...`; may hold a password.
+    pub url: String,
+    /// Prefix of every row: deployments that share a database do not see each other.
+    pub namespace: Arc<str>,
+    /// How long any one call may take; well below the shortest lease.
+    pub timeout: Duration,
+    /// A pooler in transaction mode stands before PostgreSQL.
+    pub pooler: bool,
+    /// Whether opening brings the schema up to date, or only checks it.
+    pub migrate: bool,
+}
+
+impl fmt::Debug for LedgerOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { url: _, namespace, timeout, pooler, migrate } = self;
+        f.debug_struct("LedgerOptions")
+            .field("url", &"***")
+            .field("namespace", namespace)
+            .field("timeout", timeout)
+            .field("pooler", pooler)
+            .field("migrate", migrate)
+            .finish()
+    }
+}
+
+/// One ledger, by the three sides of it.
+#[derive(Clone, Debug)]
+pub struct Opened {
+    /// For the corridor.
+    pub ledger: Arc<dyn Ledger>,
+    /// For sweep, queue and operators.
+    pub upkeep: Arc<dyn Upkeep>,
+    /// For those who only look.
+    pub reader: Arc<dyn Reader>,
+}
+
+impl Opened {
+    fn new<L: Ledger + Upkeep + Reader>(ledger: L) -> Self {
+        let ledger = Arc::new(ledger);
+        Self { ledger: ledger.clone(), upkeep: ledger.clone(), reader: ledger }
+    }
+}
+
+/// Opens the ledger that the URL names.
+///
+/// # Errors
+/// [`LedgerError::Unavailable`] while the database is away: try again. [`LedgerError::Unusable`] when
+/// trying again cannot help: the URL, or the schema behind it.
+pub async fn open(options: LedgerOptions) -> Result<Opened, LedgerError> {
+    match options.url.split(':').next() {
+        Some("postgres" | "postgresql") => Ok(Opened::new(PostgresLedger::open(options).await?)),
+        _ => Err(LedgerError::Unusable {
+            hint: "its URL begins with none of postgres:, sqlite:".into(),
+            source: None,
+        }),
+    }
+}

@@ -1,0 +1,176 @@
+//! Connections whose every use ends in time, and which never come back after a doubtful one.
+
+use std::future::Future;
+use std::str::FromStr;
+use std::time::Duration;
+
+use sqlx::pool::PoolConnection;
+use sqlx::postgres::{PgArguments, PgConnectOptions, PgPool, PgPoolOptions, PgRow};
+use sqlx::query::Query;
+use sqlx::{Executor, PgConnection, Postgres};
+use tokio::runtime::Handle;
+use tokio_util::task::TaskTracker;
+
+use super::failure::{Failure, is_clash, taints};
+use crate::ledger::{Answer, LedgerError, LedgerOptions};
+
+/// A statement and its arguments.
+pub(super) type Statement<'q> = Query<'q, Postgres, PgArguments>;
+
+/// How often a statement that lost against another (deadlock, serialization) is tried again.
+const TRIES: u32 = 4;
+
+/// A pool with a time limit on everything.
+///
+/// The client has no timeout of its own: on a connection whose peer is gone without a word, a query
+/// waits for as long as the kernel retransmits, a quarter of an hour. So each question has a limit, and
+/// a connection that was in use when it ran out is closed: what it would answer, and to which question,
+/// nobody knows any more.
+#[derive(Clone, Debug)]
+pub(super) struct Link {
+    pool: PgPool,
+    timeout: Duration,
+    pooler: bool,
+    returns: TaskTracker,
+}
+
+impl Link {
+    /// Opens nothing yet: a replica starts even while the database is away.
+    pub(super) fn new(connect: &PgConnectOptions, options: &LedgerOptions, connections: u32) -> Self {
+        let pool = PgPoolOptions::new()
+            .max_connections(connections)
+            .acquire_timeout(options.timeout)
+            .test_before_acquire(false)
+            .idle_timeout(Duration::from_secs(60))
+            .max_lifetime(Duration::from_secs(600))
+            .connect_lazy_with(connect.clone());
+        Self { pool, timeout: options.timeout, pooler: options.pooler, returns: TaskTracker::new() }
+    }
+
+    /// Does `work` within the time limit, again if it lost against a neighbour.
+    ///
+    /// # Cancel safety
+    /// When the answer is dropped or late, the connection in use is closed and the outcome unknown.
+    pub(super) fn ask<'a, T, F, W>(&'a self, doing: &'static str, work: W) -> Answer<'a, T>
+    where
+        T: Send + 'a,
+        F: Future<Output = Result<T, Failure>> + Send + 'a,
+        W: Fn() -> F + Send + Sync + 'a,
+    {
+        Box::pin(async move {
+            let tries = async {
+                for _ in 1..TRIES {
+                    match work().await {
+                        Err(Failure::Sql(error)) if is_clash(&error) => {}
+                        answer => return answer,
+                    }
+                }
+                work().await
+            };
+            match tokio::time::timeout(self.timeout, tries).await {
+                Ok(answer) => answer.map_err(|failure| failure.while_we(doing)),
+                Err(late) => Err(LedgerError::Unavailable { doing, source: late.into() }),
+            }
+        })
+    }
+
+    /// A connection for one question.
+    pub(super) async fn session(&self) -> Result<Session<'_>, Failure> {
+        let connection = self.pool.acquire().await?;
+        Ok(Session { connection: Some(connection), clean: true, link: self })
+    }
+}
+
+/// A borrowed connection. It goes back only if no statement was under way and none broke it.
+pub(super) struct Session<'l> {
+    connection: Option<PoolConnection<Postgres>>,
+    clean: bool,
+    link: &'l Link,
+}
+
+impl Session<'_> {
+    /// Runs a statement and gives its first row, once the server has committed.
+    pub(super) async fn row(&mut self, statement: Statement<'_>) -> Result<Option<PgRow>, Failure> {
+        let statement = statement.persistent(!self.link.pooler);
+        let answer = statement.fetch_optional(self.begin().await?).await;
+        self.end(answer).await
+    }
+
+    /// Runs a statement and gives all its rows, once the server has committed.
+    pub(super) async fn rows(&mut self, statement: Statement<'_>) -> Result<Vec<PgRow>, Failure> {
+        let statement = statement.persistent(!self.link.pooler);
+        let answer = statement.fetch_all(self.begin().await?).await;
+        self.end(answer).await
+    }
+
+    /// Behind a pooler each statement gets a transaction: it is parsed in one exchange and executed in
+    /// the next, and only a transaction keeps both on the same server.
+    async fn begin(&mut self) -> Result<&mut PgConnection, Failure> {
+        self.clean = false;
+        let Some(connection) = self.connection.as_mut() else { return Err(sqlx::Error::PoolClosed.into()) };
+        if self.link.pooler {
+            connection.execute("BEGIN").await?;
+        }
+        Ok(connection)
+    }
+
+    async fn end<T>(&mut self, answer: Result<T, sqlx::Error>) -> Result<T, Failure> {
+        if answer.as_ref().is_err_and(taints) {
+            return answer.map_err(Failure::Sql);
+        }
+        if let Some(connection) = self.connection.as_mut().filter(|_| self.link.pooler) {
+            connection.execute(if answer.is_ok() { "COMMIT" } else { "ROLLBACK" }).await?;
+        }
+        self.clean = true;
+        answer.map_err(Failure::Sql)
+    }
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        let Some(mut connection) = self.connection.take() else { return };
+        match Handle::try_current() {
+            Ok(runtime) if self.clean => {
+                // The pool asks the server once more before it takes a connection back, and would hold
+                // the place in the pool for as long as that takes: so this has a limit too.
+                let back = tokio::time::timeout(self.link.timeout, connection.return_to_pool());
+                self.link.returns.spawn_on(back, &runtime);
+            }
+            _ => drop(connection.detach()),
+        }
+    }
+}
+
+/// Where and how to connect: the guards on the server's side, for the case that we vanish.
+///
+/// # Errors
+/// [`LedgerError::Unusable`] when the URL is none.
+pub(super) fn connect_options(options: &LedgerOptions) -> Result<PgConnectOptions, LedgerError> {
+    let connect = PgConnectOptions::from_str(&options.url).map_err(|error| LedgerError::Unusable {
+        hint: "the URL does not name a PostgreSQL database (postgres://user@host/database)".into(),
+        source: Some(error.into()),
+    })?;
+    let connect = match connect.get_application_name() {
+        Some(_) => connect,
+        None => connect.application_name("runner"),
+    };
+    if options.pooler {
+        // A pooler in transaction mode refuses start parameters that it does not know, and lends us
+        // another server for each transaction: nothing prepared on the last one is there.
+        return Ok(connect.extra_float_digits(None).statement_cache_capacity(0));
+    }
+    let limit = options.timeout.as_millis();
+    Ok(connect.options([
+        // A claim that is lost with the server's memory would be a second run.
+        ("synchronous_commit", "on".to_owned()),
+        // What we gave up on must not take effect much later, nor hold its locks.
+        ("statement_timeout", limit.to_string()),
+        ("lock_timeout", (limit * 2 / 3).max(1).to_string()),
+        ("idle_in_transaction_session_timeout", limit.to_string()),
+        // And a server whose client's host is gone must notice.
+        ("tcp_user_timeout", (limit * 2).to_string()),
+        ("tcp_keepalives_idle", "5".to_owned()),
+        ("tcp_keepalives_interval", "2".to_owned()),
+        ("tcp_keepalives_count", "3".to_owned()),
+    ]))
+}

@@ -1,0 +1,137 @@
+//! Bringing the schema up to what this program knows, by one process at a time.
+
+use std::future::Future;
+use std::time::Duration;
+
+use sqlx::migrate::{Migration, MigrationType};
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{Connection, Executor, PgConnection, Row as _, SqlSafeStr as _};
+
+use super::failure::{Failure, code};
+use crate::ledger::LedgerError;
+
+/// How long all of it may take, waiting for another process that is at it included.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// What the program knows, oldest first.
+fn known() -> [Migration; 1] {
+    let ledger = include_str!("../../../../../migrations/postgres/0001_ledger.sql").into_sql_str();
+    [Migration::new(1, "ledger".into(), MigrationType::Simple, ledger, false)]
+}
+
+/// Applies what is missing.
+///
+/// One transaction holds everything: the lock that keeps other processes waiting, the migrations and
+/// the record of them. It works behind a pooler, and a process that dies halfway leaves nothing.
+///
+/// # Errors
+/// [`LedgerError::Unusable`] when the database holds something newer or something else, and the
+/// errors of any statement.
+pub(super) async fn migrate(connect: &PgConnectOptions) -> Result<(), LedgerError> {
+    const DOING: &str = "migrate";
+    let work = async {
+        let mut connection = PgConnection::connect_with(connect).await?;
+        let mut transaction = connection.begin().await?;
+        // The guards of ordinary statements are far too short for a table to be rewritten.
+        transaction.execute("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0").await?;
+        transaction.execute(include_str!("sql/migrations_lock.sql")).await?;
+        transaction.execute(include_str!("sql/migrations_table.sql")).await?;
+        let missing = match missing(&applied(&mut transaction).await?) {
+            Ok(missing) => missing,
+            Err(unusable) => return Ok(Err(unusable)),
+        };
+        for migration in missing {
+            transaction.execute(migration.sql.clone()).await?;
+            let record = sqlx::query(include_str!("sql/migrations_record.sql"))
+                .persistent(false)
+                .bind(migration.version)
+                .bind(&*migration.description)
+                .bind(&*migration.checksum);
+            record.execute(&mut *transaction).await?;
+        }
+        transaction.commit().await?;
+        connection.close().await?;
+        Ok(Ok(()))
+    };
+    within(DOING, work).await?
+}
+
+/// Connects once and checks that the schema is there and is the one this program knows.
+///
+/// # Errors
+/// [`LedgerError::Unusable`] when it is not, and the errors of any statement.
+pub(super) async fn check(connect: &PgConnectOptions) -> Result<(), LedgerError> {
+    let work = async {
+        let mut connection = PgConnection::connect_with(connect).await?;
+        let applied = match applied(&mut connection).await {
+            Err(error) if code(&error) == Some("42P01") => Vec::new(),
+            applied => applied?,
+        };
+        connection.close().await?;
+        Ok(missing(&applied))
+    };
+    match within("open it", work).await?? {
+        missing if missing.is_empty() => Ok(()),
+        _ => Err(unusable("the database lacks the ledger's tables, or has old ones: run `runner migrate`")),
+    }
+}
+
+/// The versions in the database, with the checksums of what was applied. Not prepared, so that it
+/// works behind a pooler.
+async fn applied(connection: &mut PgConnection) -> Result<Vec<(i64, Vec<u8>)>, sqlx::Error> {
+    let rows = connection.fetch_all(include_str!("sql/migrations_applied.sql")).await?;
+    rows.iter().map(|row| Ok((row.try_get("version")?, row.try_get("checksum")?))).collect()
+}
+
+/// What is still to be applied.
+fn missing(applied: &[(i64, Vec<u8>)]) -> Result<Vec<Migration>, LedgerError> {
+    let known = known();
+    for (version, checksum) in applied {
+        match known.iter().find(|migration| migration.version == *version) {
+            None => {
+                return Err(unusable(&format!(
+                    "its schema is newer (version {version}) than this program (version {}): upgrade the program",
+                    known.len()
+                )));
+            }
+            Some(migration) if *migration.checksum != **checksum => {
+                return Err(unusable(&format!(
+                    "its schema is another one: version {version} was applied from a different file"
+                )));
+            }
+            Some(_) => {}
+        }
+    }
+    let is_missing = |migration: &Migration| applied.iter().all(|(version, _)| *version != migration.version);
+    Ok(known.into_iter().filter(is_missing).collect())
+}
+
+async fn within<T>(
+    doing: &'static str,
+    work: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, LedgerError> {
+    match tokio::time::timeout(DEADLINE, work).await {
+        Ok(answer) => answer.map_err(|error| Failure::from(error).while_we(doing)),
+        Err(late) => Err(LedgerError::Unavailable { doing, source: late.into() }),
+    }
+}
+
+fn unusable(hint: &str) -> LedgerError {
+    LedgerError::Unusable { hint: hint.to_owned(), source: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_that_is_ahead_or_different_is_refused() {
+        let [first] = known();
+        assert_eq!(missing(&[]).unwrap().len(), 1);
+        assert_eq!(missing(&[(1, first.checksum.to_vec())]).unwrap().len(), 0);
+        let newer = missing(&[(1, first.checksum.to_vec()), (2, vec![0])]).unwrap_err();
+        assert!(newer.to_string().contains("newer (version 2)"), "{newer}");
+        let other = missing(&[(1, vec![0])]).unwrap_err();
+        assert!(other.to_string().contains("different file"), "{other}");
+    }
+}

@@ -1,0 +1,2 @@
+-- migrations_applied
+SELECT version, checksum FROM runner_migrations ORDER BY version

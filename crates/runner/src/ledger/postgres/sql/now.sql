@@ -1,0 +1,2 @@
+-- now
+SELECT clock_timestamp() AS now

@@ -1,0 +1,53 @@
+//! Runs whose owner has gone.
+
+use std::time::Duration;
+
+use super::PostgresLedger;
+use super::failure::Failure;
+use super::rows::{self, get, int, millis, word};
+use crate::ledger::{Running, Suspect, Swept};
+
+impl PostgresLedger {
+    pub(super) async fn list_running(&self) -> Result<Vec<Running>, Failure> {
+        let running = sqlx::query(include_str!("sql/running.sql")).bind(&*self.namespace);
+        let list = self.upkeep.session().await?.rows(running).await?;
+        list.iter()
+            .map(|row| {
+                Ok(Running {
+                    run: rows::run(row)?,
+                    job: get(row, "job")?,
+                    scheduled_at: get(row, "scheduled_at")?,
+                    owner: get(row, "owner")?,
+                    delivery: word(row, "delivery")?,
+                    lease_until: get(row, "lease_until")?,
+                    remaining: Duration::try_from_secs_f64(get(row, "remaining")?).unwrap_or_default(),
+                })
+            })
+            .collect()
+    }
+
+    pub(super) async fn end_suspects(&self, suspects: &[Suspect]) -> Result<Vec<Swept>, Failure> {
+        let sweep = sqlx::query(include_str!("sql/sweep.sql"))
+            .bind(&*self.namespace)
+            .bind(column(suspects, |suspect| suspect.run.id.0))
+            .bind(column(suspects, |suspect| suspect.run.fence.0))
+            .bind(column(suspects, |suspect| suspect.lease_until))
+            .bind(column(suspects, |suspect| int(suspect.max_crashes)))
+            .bind(column(suspects, |suspect| millis(suspect.expires_in)));
+        let list = self.upkeep.session().await?.rows(sweep).await?;
+        list.iter()
+            .map(|row| {
+                Ok(Swept {
+                    run: rows::run(row)?,
+                    job: get(row, "job")?,
+                    state: word(row, "state")?,
+                    reason: get(row, "reason")?,
+                })
+            })
+            .collect()
+    }
+}
+
+fn column<T>(suspects: &[Suspect], part: impl Fn(&Suspect) -> T) -> Vec<T> {
+    suspects.iter().map(part).collect()
+}
