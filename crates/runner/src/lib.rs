@@ -1,5 +1,6 @@
 //! Scheduled jobs for services that run in several replicas.
 
+pub mod cli;
 pub mod clock;
 pub mod config;
 mod executor;

@@ -1,6 +1,7 @@
 //! The command line: one file per subcommand, one exit code per kind of end.
 
 mod exec;
+mod format;
 mod logging;
 mod serve;
 
