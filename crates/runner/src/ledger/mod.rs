@@ -8,6 +8,7 @@ mod error;
 mod open;
 pub mod postgres;
 mod rows;
+mod sqlite;
 mod values;
 
 use std::fmt::Debug;
@@ -19,6 +20,7 @@ use futures_util::future::BoxFuture;
 pub use error::LedgerError;
 pub use open::{LedgerOptions, Opened, open};
 pub use rows::{AttemptRow, FiringRow, HistoryFilter, JobRow};
+pub use sqlite::SqliteLedger;
 pub use values::{
     Claim, ClaimRequest, Counted, Due, Ending, Enqueue, Enqueued, Entry, Expired, FiringId, Found, Heartbeat,
     JobRegistration, Run, Running, Settled, Settlement, Skip, Skipped, Suspect, Swept, Won,

@@ -1,0 +1,274 @@
+//! What the corridor of a firing writes.
+
+use std::time::Duration;
+
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
+
+use super::cells::{self, millis};
+use super::fault::Fault;
+use super::{SqliteLedger, Statement};
+use crate::firing::{Firing, State};
+use crate::ledger::{
+    Answer, Claim, ClaimRequest, Ending, Entry, Heartbeat, Ledger, Run, Settled, Settlement, Skip, Skipped,
+    Won,
+};
+
+/// How far a replica's clock may run ahead of this host's without its claims being sent back.
+const SKEW: Duration = Duration::from_millis(100);
+
+/// How often a claim is tried when each time what stood in its way is gone a moment later.
+const CLAIM_TRIES: u32 = 5;
+
+impl Ledger for SqliteLedger {
+    fn claim<'a>(&'a self, request: &'a ClaimRequest) -> Answer<'a, Claim> {
+        self.answer("claim a firing", async move {
+            for _ in 0..CLAIM_TRIES {
+                let mut write = self.writer.begin().await?;
+                if let Some(row) = self.take(&mut write, request).await? {
+                    write.commit().await?;
+                    return Ok(Claim::Won(cells::won(&row)?));
+                }
+                let refusal = self.refusal(&mut write, request).await?;
+                write.roll_back().await?;
+                if let Some(claim) = refusal {
+                    return Ok(claim);
+                }
+            }
+            Err(Fault::Undecided)
+        })
+    }
+
+    fn confirm<'a>(&'a self, request: &'a ClaimRequest) -> Answer<'a, Option<Won>> {
+        self.answer("confirm a claim", async move {
+            // Under the write lock: a claim whose call was dropped may be committing at this moment, and
+            // by then it has either done so or never will.
+            let mut write = self.writer.begin().await?;
+            let row = self
+                .about(include_str!("confirm.sql"), &request.firing)
+                .bind(request.claim_id.to_string())
+                .fetch_optional(&mut *write)
+                .await?;
+            write.roll_back().await?;
+            row.as_ref().map(cells::won).transpose()
+        })
+    }
+
+    fn heartbeat(&self, run: Run, lease: Duration) -> Answer<'_, Heartbeat> {
+        self.answer("keep a lease", async move {
+            let mut write = self.writer.begin().await?;
+            let row = self
+                .of_run(include_str!("heartbeat.sql"), run)
+                .bind(millis(lease))
+                .fetch_optional(&mut *write)
+                .await?;
+            write.commit().await?;
+            match row {
+                Some(row) => {
+                    Ok(Heartbeat::Alive { cancel_requested: cells::flag(&row, "cancel_requested")? })
+                }
+                None => Ok(Heartbeat::Lost),
+            }
+        })
+    }
+
+    fn settle<'a>(&'a self, settlement: &'a Settlement) -> Answer<'a, Settled> {
+        self.answer("settle a run", async move {
+            let mut write = self.writer.begin().await?;
+            let recorded =
+                self.end(&mut write, settlement).await? || self.has_ended_so(&mut write, settlement).await?;
+            write.commit().await?;
+            Ok(if recorded { Settled::Recorded } else { Settled::Fenced })
+        })
+    }
+
+    fn skip<'a>(&'a self, skip: &'a Skip) -> Answer<'a, Skipped> {
+        self.answer("record a skip", async move {
+            let mut write = self.writer.begin().await?;
+            let inserted = self
+                .about(include_str!("skip.sql"), &skip.firing)
+                .bind(skip.firing.origin.as_str())
+                .bind(&skip.reason)
+                .bind(&skip.detail)
+                .bind(skip.only_while_running)
+                .execute(&mut *write)
+                .await?
+                .rows_affected();
+            if inserted == 1 {
+                write.commit().await?;
+                return Ok(Skipped::Recorded);
+            }
+            let row =
+                self.about(include_str!("skip_refused.sql"), &skip.firing).fetch_one(&mut *write).await?;
+            write.roll_back().await?;
+            match cells::found(&row)? {
+                Some(found) => Ok(Skipped::AlreadyThere(found.state)),
+                None if cells::flag(&row, "taken")? => Ok(Skipped::NothingRunning),
+                None => Ok(Skipped::Refused),
+            }
+        })
+    }
+}
+
+impl SqliteLedger {
+    /// Writes the row of a claim, if nothing stands in the way.
+    async fn take(
+        &self,
+        conn: &mut SqliteConnection,
+        request: &ClaimRequest,
+    ) -> Result<Option<SqliteRow>, Fault> {
+        let minted = sqlx::query(include_str!("mint_fence.sql")).fetch_one(&mut *conn).await?;
+        let fence = cells::integer(&minted, "minted")?;
+        let claim_id = request.claim_id.to_string();
+        let firing = &request.firing;
+        let statement = match request.entry {
+            Entry::Fresh { not_after } => self
+                .about(include_str!("claim.sql"), firing)
+                .bind(firing.origin.as_str())
+                .bind(fence)
+                .bind(claim_id)
+                .bind(request.owner.as_str())
+                .bind(request.exclusive)
+                .bind(request.delivery.as_str())
+                .bind(millis(request.lease))
+                .bind(millis(not_after))
+                .bind(millis(SKEW)),
+            Entry::Queued(id) => sqlx::query(include_str!("claim_queued.sql"))
+                .bind(&*self.namespace)
+                .bind(firing.job.as_str())
+                .bind(id.0)
+                .bind(fence)
+                .bind(claim_id)
+                .bind(request.owner.as_str())
+                .bind(request.exclusive)
+                .bind(request.delivery.as_str())
+                .bind(millis(request.lease)),
+        };
+        Ok(statement.fetch_optional(conn).await?)
+    }
+
+    /// What stood in the way of a claim; `None` if it is gone by now.
+    async fn refusal(
+        &self,
+        conn: &mut SqliteConnection,
+        request: &ClaimRequest,
+    ) -> Result<Option<Claim>, Fault> {
+        let row = self
+            .about(include_str!("claim_refused.sql"), &request.firing)
+            .bind(request.exclusive)
+            .fetch_one(conn)
+            .await?;
+        judge(&row, request)
+    }
+
+    /// Ends a run; false if it is not running (any more) under this fence.
+    pub(super) async fn end(
+        &self,
+        conn: &mut SqliteConnection,
+        settlement: &Settlement,
+    ) -> Result<bool, Fault> {
+        let Settlement { run, ending, crashed, error, output } = settlement;
+        let terminal = |state: State, reason: Option<String>| {
+            self.of_run(include_str!("settle.sql"), *run)
+                .bind(state.as_str())
+                .bind(reason)
+                .bind(*crashed)
+                .bind(error)
+                .bind(output)
+        };
+        let statement = match ending {
+            Ending::Terminal { state, reason } => terminal(*state, reason.clone()),
+            Ending::Requeue { reason, due_in, expires_in } => {
+                let superseded = self
+                    .of_run(include_str!("supersede.sql"), *run)
+                    .bind(reason)
+                    .bind(error)
+                    .bind(output)
+                    .execute(&mut *conn)
+                    .await?
+                    .rows_affected();
+                if superseded == 1 {
+                    self.of_run(include_str!("requeue.sql"), *run)
+                        .bind(reason)
+                        .bind(*crashed)
+                        .bind(error)
+                        .bind(output)
+                        .bind(millis(*due_in))
+                        .bind(millis(*expires_in))
+                } else {
+                    // Someone wants it stopped, so that it must not wait for another run; or it is
+                    // not ours, and then this statement misses as well.
+                    terminal(State::Cancelled, None)
+                }
+            }
+        };
+        Ok(statement.execute(conn).await?.rows_affected() == 1)
+    }
+
+    /// Whether an earlier try of this settle, whose answer was lost, has taken effect.
+    async fn has_ended_so(
+        &self,
+        conn: &mut SqliteConnection,
+        settlement: &Settlement,
+    ) -> Result<bool, Fault> {
+        let statement = match &settlement.ending {
+            Ending::Terminal { state, reason } => self
+                .of_run(include_str!("settle_recorded.sql"), settlement.run)
+                .bind(state.as_str())
+                .bind(reason),
+            Ending::Requeue { reason, .. } => {
+                self.of_run(include_str!("requeue_recorded.sql"), settlement.run).bind(reason)
+            }
+        };
+        Ok(statement.fetch_optional(conn).await?.is_some())
+    }
+
+    /// A statement whose first five parameters name a firing.
+    pub(super) fn about<'q>(&'q self, sql: &'static str, firing: &'q Firing) -> Statement<'q> {
+        sqlx::query(sql)
+            .bind(&*self.namespace)
+            .bind(firing.job.as_str())
+            .bind(firing.scheduled_at.timestamp_millis())
+            .bind(firing.shard)
+            .bind(&firing.trigger_key)
+    }
+
+    /// A statement whose first three parameters name a run.
+    pub(super) fn of_run<'q>(&'q self, sql: &'static str, run: Run) -> Statement<'q> {
+        sqlx::query(sql).bind(&*self.namespace).bind(run.id.0).bind(run.fence.0)
+    }
+}
+
+/// Tells apart what stands in the way of a claim; `None` if nothing does any more.
+fn judge(row: &SqliteRow, request: &ClaimRequest) -> Result<Option<Claim>, Fault> {
+    let now = cells::integer(row, "now")?;
+    let scheduled_at = request.firing.scheduled_at.timestamp_millis();
+    let found = cells::found(row)?;
+    let (due_at, late_after) = match (request.entry, found) {
+        (_, Some(found)) if found.state == State::Running && cells::is_claimed_by(row, request.claim_id)? => {
+            return Ok(Some(Claim::Won(cells::won(row)?)));
+        }
+        (Entry::Queued(id), Some(found)) if found.state == State::Queued && found.id == id => {
+            (cells::integer(row, "due_at")?, None)
+        }
+        (_, Some(found)) => return Ok(Some(Claim::Duplicate(found))),
+        (Entry::Fresh { not_after }, None) => {
+            (scheduled_at - millis(SKEW), Some(scheduled_at.saturating_add(millis(not_after))))
+        }
+        (Entry::Queued(_), None) if cells::flag(row, "registered")? => return Ok(Some(Claim::Pruned)),
+        (Entry::Queued(_), None) => return Ok(Some(Claim::Unregistered)),
+    };
+    let fresh = late_after.is_some();
+    Ok(if !cells::flag(row, "registered")? {
+        Some(Claim::Unregistered)
+    } else if fresh && cells::flag(row, "pruned")? {
+        Some(Claim::Pruned)
+    } else if cells::flag(row, "paused")? {
+        Some(Claim::Paused)
+    } else if now < due_at {
+        Some(Claim::TooEarly(cells::span(due_at.max(scheduled_at) - now)))
+    } else if late_after.is_some_and(|late_after| late_after < now) {
+        Some(Claim::TooLate)
+    } else {
+        cells::blocker(row)?.map(Claim::Overlap)
+    })
+}

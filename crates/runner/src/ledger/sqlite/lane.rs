@@ -1,0 +1,140 @@
+//! Connections to one file: lent, given back, or closed. Never left in half a transaction.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use sqlx::ConnectOptions;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use tokio::sync::{Semaphore, SemaphorePermit};
+use uuid::Uuid;
+
+use super::fault::{Fault, is_busy};
+
+/// A few connections, handed out in the order in which they were asked for.
+///
+/// Writes of a process go through a lane of one: SQLite has one writer at a time anyway, and waiting
+/// here is fair, while waiting inside SQLite is polling.
+#[derive(Debug)]
+pub(super) struct Lane {
+    options: SqliteConnectOptions,
+    permits: Semaphore,
+    idle: Mutex<Vec<SqliteConnection>>,
+}
+
+impl Lane {
+    /// At most `size` connections, opened when they are first needed.
+    pub(super) fn new(options: SqliteConnectOptions, size: usize) -> Self {
+        Self { options, permits: Semaphore::new(size), idle: Mutex::default() }
+    }
+
+    /// A connection for one statement that stands alone.
+    pub(super) async fn lend(&self) -> Result<Lent<'_>, Fault> {
+        let permit = self.permits.acquire().await.map_err(|_| sqlx::Error::PoolClosed)?;
+        let idle = self.idle().pop();
+        let conn = match idle {
+            Some(conn) => conn,
+            None => connect(&self.options).await?,
+        };
+        Ok(Lent { conn, lane: self, _permit: permit })
+    }
+
+    /// A connection that holds the file's write lock: nothing that is read in the transaction can
+    /// change before it commits.
+    pub(super) async fn begin(&self) -> Result<Write<'_>, Fault> {
+        let mut lent = self.lend().await?;
+        loop {
+            match sqlx::query("BEGIN IMMEDIATE").execute(&mut *lent).await {
+                Ok(_) => return Ok(Write(lent)),
+                Err(error) if is_busy(&error) => tokio::time::sleep(jitter()).await,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<SqliteConnection>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Opens a connection. Another process that closes the file as its last user holds it for a moment
+/// to fold the log into it; that is waited for, within the caller's time.
+pub(super) async fn connect(options: &SqliteConnectOptions) -> Result<SqliteConnection, sqlx::Error> {
+    loop {
+        match options.connect().await {
+            Err(error) if is_busy(&error) => tokio::time::sleep(jitter()).await,
+            result => return result,
+        }
+    }
+}
+
+/// A connection that is closed unless it is given back: a call that is dropped midway leaves behind
+/// no statement that still runs and no transaction that still holds the lock.
+#[derive(Debug)]
+pub(super) struct Lent<'l> {
+    conn: SqliteConnection,
+    lane: &'l Lane,
+    _permit: SemaphorePermit<'l>,
+}
+
+impl Lent<'_> {
+    /// The statement is over: the next call may have the connection.
+    pub(super) fn give_back(self) {
+        self.lane.idle().push(self.conn);
+    }
+}
+
+impl Deref for Lent<'_> {
+    type Target = SqliteConnection;
+
+    fn deref(&self) -> &SqliteConnection {
+        &self.conn
+    }
+}
+
+impl DerefMut for Lent<'_> {
+    fn deref_mut(&mut self) -> &mut SqliteConnection {
+        &mut self.conn
+    }
+}
+
+/// An open transaction; dropped, it is rolled back by closing its connection.
+#[derive(Debug)]
+pub(super) struct Write<'l>(Lent<'l>);
+
+impl Write<'_> {
+    /// Makes the writes last.
+    pub(super) async fn commit(mut self) -> Result<(), Fault> {
+        sqlx::query("COMMIT").execute(&mut *self.0).await?;
+        self.0.give_back();
+        Ok(())
+    }
+
+    /// Undoes the writes.
+    pub(super) async fn roll_back(mut self) -> Result<(), Fault> {
+        sqlx::query("ROLLBACK").execute(&mut *self.0).await?;
+        self.0.give_back();
+        Ok(())
+    }
+}
+
+impl Deref for Write<'_> {
+    type Target = SqliteConnection;
+
+    fn deref(&self) -> &SqliteConnection {
+        &self.0.conn
+    }
+}
+
+impl DerefMut for Write<'_> {
+    fn deref_mut(&mut self) -> &mut SqliteConnection {
+        &mut self.0.conn
+    }
+}
+
+/// About as long as a commit takes. SQLite's own waiting grows to a tenth of a second between two
+/// looks, and a process that looks so rarely is starved by one that writes all the time.
+pub(super) fn jitter() -> Duration {
+    let [byte, ..] = Uuid::new_v4().into_bytes();
+    Duration::from_micros(500 + 10 * u64::from(byte))
+}

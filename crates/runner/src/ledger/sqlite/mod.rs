@@ -1,0 +1,95 @@
+//! The ledger in a file: SQLite, for one host.
+//!
+//! Several processes may share the file. Every write takes its write lock first (`BEGIN IMMEDIATE`),
+//! so nothing that was read in the transaction can change before it commits; commits are on the disk
+//! when they return (`synchronous = FULL`), since a claim that a power cut takes back is a second run.
+//! Times are this host's, taken inside the statements: all processes of a host have the same clock.
+
+mod cells;
+mod corridor;
+mod fault;
+mod lane;
+mod migrations;
+mod open;
+mod reader;
+mod upkeep;
+
+use std::fmt::Debug;
+use std::future::Future;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use sqlx::query::Query;
+use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteConnection};
+
+use self::fault::Fault;
+use self::lane::Lane;
+use self::open::Place;
+use super::{Answer, LedgerError};
+
+type Statement<'q> = Query<'q, Sqlite, SqliteArguments>;
+
+/// No call gives up sooner: other processes may have many commits before this one's turn.
+const LEAST_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The ledger of one namespace in one SQLite file.
+#[derive(Debug)]
+pub struct SqliteLedger {
+    namespace: Arc<str>,
+    patience: Duration,
+    writer: Arc<Lane>,
+    readers: Arc<Lane>,
+    _anchor: Mutex<Option<SqliteConnection>>,
+}
+
+impl SqliteLedger {
+    /// Opens the file of `url` (`sqlite:<path>`, or `sqlite::memory:` for a ledger that ends with this
+    /// value). With `migrate` it is created where it is missing and brought up to date. A call that has
+    /// no answer after `timeout`, or 5 s if that is longer, fails.
+    ///
+    /// # Errors
+    /// [`LedgerError::Unusable`] when the file cannot be written, is no ledger, or is one of a newer
+    /// program; [`LedgerError::Unavailable`] when another process keeps it from being opened.
+    ///
+    /// # Cancel safety
+    /// Safe to drop and call again.
+    pub async fn open(
+        url: &str,
+        namespace: impl Into<Arc<str>>,
+        timeout: Duration,
+        migrate: bool,
+    ) -> Result<Self, LedgerError> {
+        let patience = timeout.max(LEAST_PATIENCE);
+        let opened = Place::parse(url)?.open(migrate, patience).await?;
+        Ok(Self {
+            namespace: namespace.into(),
+            patience,
+            writer: opened.writer,
+            readers: opened.readers,
+            _anchor: Mutex::new(opened.anchor),
+        })
+    }
+
+    /// Creates the file where it is missing, applies what it lacks, and names that.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub async fn migrate(url: &str) -> Result<Vec<String>, LedgerError> {
+        Place::parse(url)?.migrate(LEAST_PATIENCE).await
+    }
+
+    /// Bounds an operation in time and says what it was about when it fails.
+    fn answer<'a, T>(
+        &'a self,
+        doing: &'static str,
+        work: impl Future<Output = Result<T, Fault>> + Send + 'a,
+    ) -> Answer<'a, T> {
+        let patience = self.patience;
+        Box::pin(async move {
+            match tokio::time::timeout(patience, work).await {
+                Ok(result) => result.map_err(|fault| fault.while_doing(doing)),
+                Err(elapsed) => Err(LedgerError::Unavailable { doing, source: elapsed.into() }),
+            }
+        })
+    }
+}

@@ -1,0 +1,206 @@
+//! Opening the file: one process at a time, and a clear word when it cannot be used.
+
+use std::ffi::OsString;
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::Connection;
+use sqlx::migrate::MigrateError;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
+
+use super::fault::{code, is_busy, primary_code};
+use super::lane::{Lane, connect, jitter};
+use super::migrations;
+use crate::ledger::LedgerError;
+
+const OPEN: &str = "open the ledger";
+
+/// Connections that only read. Reads are short; more would only add threads.
+const READERS: usize = 4;
+
+/// How long a waiting writer leaves the look at the lock to SQLite before it looks by itself.
+const WRITER_BUSY: Duration = Duration::from_millis(5);
+
+/// A reader waits only for another process that recovers or folds the log.
+const READER_BUSY: Duration = Duration::from_millis(250);
+
+/// Changing to the write-ahead log and migrating wait for whoever uses the file already.
+const OPENER_BUSY: Duration = Duration::from_secs(5);
+
+/// What is to be opened.
+#[derive(Debug)]
+pub(super) struct Place {
+    options: SqliteConnectOptions,
+    /// `None` in memory.
+    file: Option<PathBuf>,
+}
+
+/// What opening leaves behind.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) writer: Arc<Lane>,
+    pub(super) readers: Arc<Lane>,
+    /// In memory the ledger lives as long as a connection does, and lanes close theirs.
+    pub(super) anchor: Option<SqliteConnection>,
+}
+
+impl Place {
+    /// Reads `sqlite:<path>` or `sqlite::memory:`.
+    pub(super) fn parse(url: &str) -> Result<Self, LedgerError> {
+        let refuse = |hint: &str, source| LedgerError::Unusable { hint: hint.into(), source };
+        let path = url.trim_start_matches("sqlite:").trim_start_matches("//");
+        if path.is_empty() {
+            return Err(refuse("sqlite: needs a path, like sqlite:runner.db", None));
+        }
+        if path.contains('?') {
+            return Err(refuse("sqlite: takes a path and no parameters", None));
+        }
+        let options = SqliteConnectOptions::from_str(url)
+            .map_err(|error| refuse("the path is not readable as a URL", Some(error.into())))?
+            .synchronous(SqliteSynchronous::Full);
+        let options = sqlx::ConnectOptions::disable_statement_logging(options);
+        let file = (path != ":memory:").then(|| options.get_filename().to_owned());
+        Ok(Self { options, file })
+    }
+
+    /// Applies what is missing and names it.
+    pub(super) async fn migrate(&self, patience: Duration) -> Result<Vec<String>, LedgerError> {
+        let gate = self.gate(patience).await?;
+        let mut conn = self.establish(true).await?;
+        let applied = migrations::apply(&mut conn).await.map_err(|error| self.unmigratable(error))?;
+        conn.close().await.map_err(|error| self.unusable(error))?;
+        drop(gate);
+        Ok(applied)
+    }
+
+    /// Opens the file, and with `migrate` creates it and brings it up to date.
+    pub(super) async fn open(&self, migrate: bool, patience: Duration) -> Result<Opened, LedgerError> {
+        let gate = self.gate(patience).await?;
+        let mut conn = self.establish(migrate).await?;
+        let missing = if migrate {
+            migrations::apply(&mut conn).await.map(|_| Vec::new())
+        } else {
+            migrations::missing(&mut conn).await
+        };
+        if let [first, ..] = missing.map_err(|error| self.unmigratable(error))?.as_slice() {
+            let hint = format!("{} lacks {first}; run `runner migrate`", self.name());
+            return Err(LedgerError::Unusable { hint, source: None });
+        }
+        let writer = Arc::new(Lane::new(self.options.clone().busy_timeout(WRITER_BUSY), 1));
+        let readers = match self.file {
+            Some(_) => {
+                let options = self.options.clone().busy_timeout(READER_BUSY).pragma("query_only", "ON");
+                Arc::new(Lane::new(options, READERS))
+            }
+            None => Arc::clone(&writer),
+        };
+        let anchor = if self.file.is_some() {
+            // Another connection first: whoever closes a file as its last user folds the log into it
+            // and must not be met by the next process at that.
+            let first = writer.lend().await.map_err(|fault| fault.while_doing(OPEN))?;
+            first.give_back();
+            conn.close().await.map_err(|error| self.unusable(error))?;
+            None
+        } else {
+            Some(conn)
+        };
+        drop(gate);
+        Ok(Opened { writer, readers, anchor })
+    }
+
+    /// Waits until no other process opens or migrates this file. SQLite cannot do that itself: the
+    /// change to the write-ahead log fails at once where it is not alone, and so does a migration
+    /// whose tables another process has just made.
+    async fn gate(&self, patience: Duration) -> Result<Option<File>, LedgerError> {
+        let Some(path) = &self.file else { return Ok(None) };
+        let mut lock: OsString = path.clone().into();
+        lock.push(".lock");
+        // Never removed: a process that waits for it would then hold the lock of a file that is gone.
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&lock)
+            .map_err(|error| self.unwritable(error.into()))?;
+        let wait = async {
+            loop {
+                match file.try_lock() {
+                    Ok(()) => return Ok(()),
+                    Err(TryLockError::WouldBlock) => tokio::time::sleep(jitter()).await,
+                    Err(TryLockError::Error(error)) => return Err(self.unwritable(error.into())),
+                }
+            }
+        };
+        match tokio::time::timeout(patience, wait).await {
+            Ok(locked) => locked.map(|()| Some(file)),
+            Err(elapsed) => Err(LedgerError::Unavailable { doing: OPEN, source: elapsed.into() }),
+        }
+    }
+
+    /// The first connection, with the write-ahead log on.
+    async fn establish(&self, create: bool) -> Result<SqliteConnection, LedgerError> {
+        let options = self
+            .options
+            .clone()
+            .create_if_missing(create)
+            .journal_mode(SqliteJournalMode::Wal)
+            .busy_timeout(OPENER_BUSY);
+        let missing = self.file.as_deref().is_some_and(|path| !path.exists());
+        if missing && !create {
+            let hint = format!("{} does not exist; run `runner migrate`", self.name());
+            return Err(LedgerError::Unusable { hint, source: None });
+        }
+        let mut conn = tokio::time::timeout(OPENER_BUSY, connect(&options))
+            .await
+            .map_err(|elapsed| LedgerError::Unavailable { doing: OPEN, source: elapsed.into() })?
+            .map_err(|error| self.unusable(error))?;
+        let mode: String = sqlx::query_scalar("PRAGMA journal_mode")
+            .fetch_one(&mut conn)
+            .await
+            .map_err(|error| self.unusable(error))?;
+        if self.file.is_some() && mode != "wal" {
+            let hint =
+                format!("{} must be on a local file system: a write-ahead log is refused there", self.name());
+            return Err(LedgerError::Unusable { hint, source: None });
+        }
+        Ok(conn)
+    }
+
+    fn name(&self) -> std::path::Display<'_> {
+        self.file.as_deref().unwrap_or(Path::new(":memory:")).display()
+    }
+
+    fn unwritable(&self, source: Box<dyn std::error::Error + Send + Sync>) -> LedgerError {
+        let hint = format!("{} cannot be written, and files beside it neither", self.name());
+        LedgerError::Unusable { hint, source: Some(source) }
+    }
+
+    fn unusable(&self, error: sqlx::Error) -> LedgerError {
+        let name = self.name();
+        let hint = match primary_code(&error) {
+            _ if is_busy(&error) => return LedgerError::Unavailable { doing: OPEN, source: error.into() },
+            Some(code::READONLY | code::CANTOPEN) => return self.unwritable(error.into()),
+            Some(code::NOTADB) => format!("{name} is not a SQLite database"),
+            Some(code::CORRUPT) => format!("{name} is damaged"),
+            _ => format!("{name} cannot be used"),
+        };
+        LedgerError::Unusable { hint, source: Some(error.into()) }
+    }
+
+    fn unmigratable(&self, error: MigrateError) -> LedgerError {
+        let name = self.name();
+        let hint = match error {
+            MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => {
+                return self.unusable(error);
+            }
+            MigrateError::VersionMissing(version) => {
+                format!("{name} has migration {version} of a newer runner; use that one")
+            }
+            _ => format!("{name} was not made by this runner's migrations"),
+        };
+        LedgerError::Unusable { hint, source: Some(error.into()) }
+    }
+}

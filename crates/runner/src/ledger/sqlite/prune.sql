@@ -1,0 +1,13 @@
+-- prune: rows that ended long ago, and with them their attempts
+-- ?1 namespace, ?2 cutoff, ?3 limit
+DELETE FROM runner_firings
+WHERE id IN (
+    SELECT f.id
+    FROM runner_jobs AS j
+    JOIN runner_firings AS f
+        ON f.namespace = j.namespace AND f.job = j.name AND f.scheduled_at < j.pruned_before
+    WHERE j.namespace = ?1
+      AND f.finished_at < ?2
+      AND f.state NOT IN ('queued', 'running')
+    LIMIT ?3
+);
