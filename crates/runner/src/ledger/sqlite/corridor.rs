@@ -44,7 +44,7 @@ impl Ledger for SqliteLedger {
             // by then it has either done so or never will.
             let mut write = self.writer.begin().await?;
             let row = self
-                .about(include_str!("confirm.sql"), &request.firing)
+                .about(include_str!("sql/confirm.sql"), &request.firing)
                 .bind(request.claim_id.to_string())
                 .fetch_optional(&mut *write)
                 .await?;
@@ -57,7 +57,7 @@ impl Ledger for SqliteLedger {
         self.answer("keep a lease", async move {
             let mut write = self.writer.begin().await?;
             let row = self
-                .of_run(include_str!("heartbeat.sql"), run)
+                .of_run(include_str!("sql/heartbeat.sql"), run)
                 .bind(millis(lease))
                 .fetch_optional(&mut *write)
                 .await?;
@@ -85,7 +85,7 @@ impl Ledger for SqliteLedger {
         self.answer("record a skip", async move {
             let mut write = self.writer.begin().await?;
             let inserted = self
-                .about(include_str!("skip.sql"), &skip.firing)
+                .about(include_str!("sql/skip.sql"), &skip.firing)
                 .bind(skip.firing.origin.as_str())
                 .bind(&skip.reason)
                 .bind(&skip.detail)
@@ -98,7 +98,7 @@ impl Ledger for SqliteLedger {
                 return Ok(Skipped::Recorded);
             }
             let row =
-                self.about(include_str!("skip_refused.sql"), &skip.firing).fetch_one(&mut *write).await?;
+                self.about(include_str!("sql/skip_refused.sql"), &skip.firing).fetch_one(&mut *write).await?;
             write.roll_back().await?;
             match cells::found(&row)? {
                 Some(found) => Ok(Skipped::AlreadyThere(found.state)),
@@ -116,13 +116,13 @@ impl SqliteLedger {
         conn: &mut SqliteConnection,
         request: &ClaimRequest,
     ) -> Result<Option<SqliteRow>, Fault> {
-        let minted = sqlx::query(include_str!("mint_fence.sql")).fetch_one(&mut *conn).await?;
+        let minted = sqlx::query(include_str!("sql/mint_fence.sql")).fetch_one(&mut *conn).await?;
         let fence = cells::integer(&minted, "minted")?;
         let claim_id = request.claim_id.to_string();
         let firing = &request.firing;
         let statement = match request.entry {
             Entry::Fresh { not_after } => self
-                .about(include_str!("claim.sql"), firing)
+                .about(include_str!("sql/claim.sql"), firing)
                 .bind(firing.origin.as_str())
                 .bind(fence)
                 .bind(claim_id)
@@ -132,7 +132,7 @@ impl SqliteLedger {
                 .bind(millis(request.lease))
                 .bind(millis(not_after))
                 .bind(millis(SKEW)),
-            Entry::Queued(id) => sqlx::query(include_str!("claim_queued.sql"))
+            Entry::Queued(id) => sqlx::query(include_str!("sql/claim_queued.sql"))
                 .bind(&*self.namespace)
                 .bind(firing.job.as_str())
                 .bind(id.0)
@@ -153,7 +153,7 @@ impl SqliteLedger {
         request: &ClaimRequest,
     ) -> Result<Option<Claim>, Fault> {
         let row = self
-            .about(include_str!("claim_refused.sql"), &request.firing)
+            .about(include_str!("sql/claim_refused.sql"), &request.firing)
             .bind(request.exclusive)
             .fetch_one(conn)
             .await?;
@@ -168,7 +168,7 @@ impl SqliteLedger {
     ) -> Result<bool, Fault> {
         let Settlement { run, ending, crashed, error, output } = settlement;
         let terminal = |state: State, reason: Option<String>| {
-            self.of_run(include_str!("settle.sql"), *run)
+            self.of_run(include_str!("sql/settle.sql"), *run)
                 .bind(state.as_str())
                 .bind(reason)
                 .bind(*crashed)
@@ -179,7 +179,7 @@ impl SqliteLedger {
             Ending::Terminal { state, reason } => terminal(*state, reason.clone()),
             Ending::Requeue { reason, due_in, expires_in } => {
                 let superseded = self
-                    .of_run(include_str!("supersede.sql"), *run)
+                    .of_run(include_str!("sql/supersede.sql"), *run)
                     .bind(reason)
                     .bind(error)
                     .bind(output)
@@ -187,7 +187,7 @@ impl SqliteLedger {
                     .await?
                     .rows_affected();
                 if superseded == 1 {
-                    self.of_run(include_str!("requeue.sql"), *run)
+                    self.of_run(include_str!("sql/requeue.sql"), *run)
                         .bind(reason)
                         .bind(*crashed)
                         .bind(error)
@@ -212,11 +212,11 @@ impl SqliteLedger {
     ) -> Result<bool, Fault> {
         let statement = match &settlement.ending {
             Ending::Terminal { state, reason } => self
-                .of_run(include_str!("settle_recorded.sql"), settlement.run)
+                .of_run(include_str!("sql/settle_recorded.sql"), settlement.run)
                 .bind(state.as_str())
                 .bind(reason),
             Ending::Requeue { reason, .. } => {
-                self.of_run(include_str!("requeue_recorded.sql"), settlement.run).bind(reason)
+                self.of_run(include_str!("sql/requeue_recorded.sql"), settlement.run).bind(reason)
             }
         };
         Ok(statement.fetch_optional(conn).await?.is_some())

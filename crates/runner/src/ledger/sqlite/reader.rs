@@ -12,7 +12,7 @@ impl Reader for SqliteLedger {
     fn now(&self) -> Answer<'_, DateTime<Utc>> {
         self.answer("read the ledger's clock", async move {
             let mut conn = self.readers.lend().await?;
-            let row = sqlx::query(include_str!("now.sql")).fetch_one(&mut *conn).await?;
+            let row = sqlx::query(include_str!("sql/now.sql")).fetch_one(&mut *conn).await?;
             conn.give_back();
             cells::instant(&row, "now")
         })
@@ -20,7 +20,7 @@ impl Reader for SqliteLedger {
 
     fn history<'a>(&'a self, filter: &'a HistoryFilter) -> Answer<'a, Vec<FiringRow>> {
         let limit = if filter.limit == 0 { -1 } else { i64::from(filter.limit) };
-        let statement = sqlx::query(include_str!("history.sql"))
+        let statement = sqlx::query(include_str!("sql/history.sql"))
             .bind(&*self.namespace)
             .bind(filter.job.as_deref())
             .bind(filter.state.map(|state| state.as_str()))
@@ -31,22 +31,22 @@ impl Reader for SqliteLedger {
     }
 
     fn firing(&self, id: FiringId) -> Answer<'_, Option<FiringRow>> {
-        let statement = sqlx::query(include_str!("firing.sql")).bind(&*self.namespace).bind(id.0);
+        let statement = sqlx::query(include_str!("sql/firing.sql")).bind(&*self.namespace).bind(id.0);
         self.answer("read a firing", async move { Ok(self.rows(statement, cells::firing).await?.pop()) })
     }
 
     fn attempts(&self, id: FiringId) -> Answer<'_, Vec<AttemptRow>> {
-        let statement = sqlx::query(include_str!("attempts.sql")).bind(&*self.namespace).bind(id.0);
+        let statement = sqlx::query(include_str!("sql/attempts.sql")).bind(&*self.namespace).bind(id.0);
         self.answer("read the attempts of a firing", self.rows(statement, cells::attempt))
     }
 
     fn jobs(&self) -> Answer<'_, Vec<JobRow>> {
-        let statement = sqlx::query(include_str!("jobs.sql")).bind(&*self.namespace);
+        let statement = sqlx::query(include_str!("sql/jobs.sql")).bind(&*self.namespace);
         self.answer("read the jobs", self.rows(statement, cells::job))
     }
 
     fn counts(&self) -> Answer<'_, Vec<Counted>> {
-        let statement = sqlx::query(include_str!("counts.sql")).bind(&*self.namespace);
+        let statement = sqlx::query(include_str!("sql/counts.sql")).bind(&*self.namespace);
         self.answer("count the firings", self.rows(statement, cells::counted))
     }
 }

@@ -19,7 +19,7 @@ impl Upkeep for SqliteLedger {
         self.answer("register the jobs", async move {
             let mut write = self.writer.begin().await?;
             for job in jobs {
-                sqlx::query(include_str!("register.sql"))
+                sqlx::query(include_str!("sql/register.sql"))
                     .bind(&*self.namespace)
                     .bind(&job.name)
                     .bind(&job.spec_hash)
@@ -34,7 +34,7 @@ impl Upkeep for SqliteLedger {
         self.answer("queue a firing", async move {
             let mut write = self.writer.begin().await?;
             let inserted = self
-                .about(include_str!("enqueue.sql"), &enqueue.firing)
+                .about(include_str!("sql/enqueue.sql"), &enqueue.firing)
                 .bind(enqueue.firing.origin.as_str())
                 .bind(&enqueue.reason)
                 .bind(enqueue.exclusive)
@@ -48,7 +48,7 @@ impl Upkeep for SqliteLedger {
                 return Ok(Enqueued::Queued(FiringId(cells::integer(&row, "id")?)));
             }
             let row = self
-                .about(include_str!("enqueue_refused.sql"), &enqueue.firing)
+                .about(include_str!("sql/enqueue_refused.sql"), &enqueue.firing)
                 .fetch_one(&mut *write)
                 .await?;
             write.roll_back().await?;
@@ -64,7 +64,7 @@ impl Upkeep for SqliteLedger {
     fn due<'a>(&'a self, jobs: &'a [String], limit: u32) -> Answer<'a, Vec<Due>> {
         self.answer("look for due firings", async move {
             let jobs = serde_json::Value::from(jobs).to_string();
-            let statement = sqlx::query(include_str!("due.sql"));
+            let statement = sqlx::query(include_str!("sql/due.sql"));
             self.rows(statement.bind(&*self.namespace).bind(jobs).bind(limit), cells::due).await
         })
     }
@@ -72,7 +72,7 @@ impl Upkeep for SqliteLedger {
     fn expire(&self, limit: u32) -> Answer<'_, Vec<Expired>> {
         self.answer("end firings that waited too long", async move {
             let mut write = self.writer.begin().await?;
-            let rows = sqlx::query(include_str!("expire.sql"))
+            let rows = sqlx::query(include_str!("sql/expire.sql"))
                 .bind(&*self.namespace)
                 .bind(limit)
                 .fetch_all(&mut *write)
@@ -84,7 +84,7 @@ impl Upkeep for SqliteLedger {
 
     fn running(&self) -> Answer<'_, Vec<Running>> {
         self.answer("look at the runs", async move {
-            let statement = sqlx::query(include_str!("running.sql"));
+            let statement = sqlx::query(include_str!("sql/running.sql"));
             self.rows(statement.bind(&*self.namespace), cells::running).await
         })
     }
@@ -105,14 +105,14 @@ impl Upkeep for SqliteLedger {
     fn prune(&self, retention: Duration, batch: u32) -> Answer<'_, u64> {
         self.answer("remove old firings", async move {
             let mut write = self.writer.begin().await?;
-            let now = sqlx::query(include_str!("now.sql")).fetch_one(&mut *write).await?;
+            let now = sqlx::query(include_str!("sql/now.sql")).fetch_one(&mut *write).await?;
             let cutoff = cells::integer(&now, "now")? - millis(retention);
-            sqlx::query(include_str!("prune_watermark.sql"))
+            sqlx::query(include_str!("sql/prune_watermark.sql"))
                 .bind(&*self.namespace)
                 .bind(cutoff)
                 .execute(&mut *write)
                 .await?;
-            let pruned = sqlx::query(include_str!("prune.sql"))
+            let pruned = sqlx::query(include_str!("sql/prune.sql"))
                 .bind(&*self.namespace)
                 .bind(cutoff)
                 .bind(batch)
@@ -126,21 +126,21 @@ impl Upkeep for SqliteLedger {
 
     fn pause<'a>(&'a self, job: &'a str, by: &'a str, note: &'a str) -> Answer<'a, bool> {
         self.answer("pause a job", async move {
-            let statement = sqlx::query(include_str!("pause.sql"));
+            let statement = sqlx::query(include_str!("sql/pause.sql"));
             self.touches_one(statement.bind(&*self.namespace).bind(job).bind(by).bind(note)).await
         })
     }
 
     fn resume<'a>(&'a self, job: &'a str) -> Answer<'a, bool> {
         self.answer("resume a job", async move {
-            let statement = sqlx::query(include_str!("resume.sql"));
+            let statement = sqlx::query(include_str!("sql/resume.sql"));
             self.touches_one(statement.bind(&*self.namespace).bind(job)).await
         })
     }
 
     fn cancel(&self, id: FiringId) -> Answer<'_, bool> {
         self.answer("cancel a firing", async move {
-            let statement = sqlx::query(include_str!("cancel.sql"));
+            let statement = sqlx::query(include_str!("sql/cancel.sql"));
             self.touches_one(statement.bind(&*self.namespace).bind(id.0)).await
         })
     }
@@ -162,7 +162,7 @@ impl SqliteLedger {
         suspect: &Suspect,
     ) -> Result<Option<Swept>, Fault> {
         let row = self
-            .of_run(include_str!("sweep_look.sql"), suspect.run)
+            .of_run(include_str!("sql/sweep_look.sql"), suspect.run)
             .bind(suspect.lease_until.timestamp_millis())
             .fetch_optional(&mut *conn)
             .await?;
