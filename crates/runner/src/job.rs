@@ -128,7 +128,39 @@ pub struct JobContext {
     pub(crate) output: Arc<Mutex<Option<String>>>,
 }
 
+/// What a [`JobContext`] is made of: for the executor, and for tests of a job of your own.
+#[derive(Clone, Debug)]
+pub struct ContextParts {
+    /// Prefix of the idempotency key.
+    pub namespace: Arc<str>,
+    /// Which firing runs.
+    pub firing: Firing,
+    /// See [`JobContext::shards`].
+    pub shards: u32,
+    /// See [`JobContext::attempt`].
+    pub attempt: u32,
+    /// See [`JobContext::fence`].
+    pub fence: Fence,
+    /// See [`JobContext::deadline`].
+    pub deadline: BootInstant,
+    /// See [`JobContext::kill_grace`].
+    pub kill_grace: Duration,
+    /// What asks the run to stop.
+    pub cancel: Cancel,
+    /// See [`JobContext::licence`].
+    pub licence: Licence,
+}
+
 impl JobContext {
+    /// The context of one run, without output yet.
+    #[must_use]
+    pub fn new(parts: ContextParts) -> Self {
+        let ContextParts { namespace, firing, shards, attempt, fence, deadline, kill_grace, cancel, licence } =
+            parts;
+        let output = Arc::default();
+        Self { namespace, firing, shards, attempt, fence, deadline, kill_grace, cancel, licence, output }
+    }
+
     /// The job's name.
     #[must_use]
     pub fn job(&self) -> &JobName {
@@ -207,6 +239,12 @@ impl JobContext {
     #[must_use]
     pub fn licence(&self) -> Licence {
         self.licence.clone()
+    }
+
+    /// What was left by [`set_output`](Self::set_output), if anything was.
+    #[must_use]
+    pub fn output(&self) -> Option<String> {
+        self.output.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Leaves text in the ledger's `output` column; the last call counts.

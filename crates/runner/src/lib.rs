@@ -16,4 +16,4 @@ mod sweep;
 mod telemetry;
 mod upkeep;
 
-pub use job::{Cancel, Cause, ErasedJob, Job, JobContext, JobError, Licence};
+pub use job::{Cancel, Cause, ContextParts, ErasedJob, Job, JobContext, JobError, Licence};
