@@ -6,6 +6,7 @@ pub mod config;
 mod executor;
 pub mod firing;
 mod job;
+pub mod kinds;
 pub mod ledger;
 mod lifecycle;
 mod pulse;

@@ -1,0 +1,95 @@
+//! The kind `command`: a program of the host, under a [warden](super::warden).
+
+mod environment;
+mod params;
+
+use std::ffi::OsString;
+
+use super::capture::Capture;
+use super::warden::{Ended, Status, Ward, WardenProgram};
+use crate::{Job, JobContext, JobError};
+use environment::Withheld;
+pub use params::CommandParams;
+
+/// Runs a program.
+///
+/// It is handed which run it is in its environment, has no input, and what it prints is kept for
+/// the ledger. Exit status 0 is success, any other end means "retry", and a program that cannot be
+/// executed means "fail". When [`run`](Job::run) returns, nothing of the command is left.
+#[derive(Clone, Debug)]
+pub struct Command {
+    params: CommandParams,
+    withheld: Withheld,
+    warden: WardenProgram,
+}
+
+impl Command {
+    /// A command that inherits the environment of this process, except for the runner's settings
+    /// (`RUNNER__*`) and for the variables that `secrets` names.
+    pub fn new(params: CommandParams, secrets: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        Self { params, withheld: Withheld::new(secrets), warden: WardenProgram::current_exe() }
+    }
+
+    /// Takes another program as its warden.
+    #[must_use]
+    pub fn with_warden(self, warden: WardenProgram) -> Self {
+        Self { warden, ..self }
+    }
+
+    fn ward(&self, ctx: &JobContext) -> Result<Ward, JobError> {
+        // The warden starts the command with its own environment: made here, it never travels.
+        let mut process = self.warden.process();
+        self.withheld.from(&mut process);
+        process.envs(&self.params.env).envs(environment::of_run(ctx));
+        Ok(Ward::spawn(process)?)
+    }
+}
+
+impl Job for Command {
+    /// # Cancel safety
+    /// Dropping the future ends the command as a cancellation does, but does not wait for that.
+    async fn run(&self, ctx: &JobContext) -> Result<(), JobError> {
+        if ctx.is_cancelled() {
+            return Err(JobError::retry("asked to stop before the command was started"));
+        }
+        let mut output = Output { capture: Capture::new(self.params.output_limit.bytes()), ctx };
+        let ward = self.ward(ctx)?;
+        let ended = ward.tend(&self.params.argv, self.params.cwd.as_deref(), ctx, &mut output.capture).await;
+        match ended {
+            Ok(ended) => verdict(&ended, ctx),
+            Err(error) if error.is_retry() => Err(JobError::retry(error)),
+            Err(error) => Err(JobError::fail(error)),
+        }
+    }
+}
+
+fn verdict(ended: &Ended, ctx: &JobContext) -> Result<(), JobError> {
+    let status = ended.status;
+    if ended.left_behind > 0 {
+        let count = ended.left_behind;
+        tracing::warn!(job = %ctx.job(), count, "the command left processes behind, which were ended");
+    }
+    if ended.licence_ended {
+        let why = "nobody kept the run's leases, so the warden ended the command";
+        return Err(JobError::retry(format!("{why} ({status})")));
+    }
+    match status {
+        Status::Exit(0) => Ok(()),
+        status => Err(JobError::retry(status.to_string())),
+    }
+}
+
+/// Leaves what was printed in the run's context however the run ends, also when it is dropped: a
+/// command that had to be killed has most need to be read.
+struct Output<'a> {
+    capture: Capture,
+    ctx: &'a JobContext,
+}
+
+impl Drop for Output<'_> {
+    fn drop(&mut self) {
+        if let Some(text) = self.capture.text() {
+            self.ctx.set_output(text);
+        }
+    }
+}

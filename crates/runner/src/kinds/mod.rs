@@ -1,0 +1,9 @@
+//! The kinds of job that come with the runner.
+
+mod capture;
+mod command;
+mod size;
+mod warden;
+
+pub use command::{Command, CommandParams};
+pub use warden::{WARDEN, WardenProgram, warden_main};

@@ -1,0 +1,146 @@
+//! What runner and warden say to each other: one JSON value a line, on two pipes.
+//!
+//! The first line to the warden is a [`Task`]; [`Order`]s follow. What comes back are [`Report`]s.
+//! The end of a pipe is a message too: it says that the other side is gone.
+
+use std::fmt::{self, Display};
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use lockcore::BootInstant;
+use serde::{Deserialize, Serialize};
+
+use super::refusal::Refusal;
+
+/// What to run and for how long. The environment is the warden's own, made by the runner.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::kinds) struct Task {
+    pub(in crate::kinds) argv: Vec<String>,
+    pub(in crate::kinds) cwd: Option<PathBuf>,
+    pub(in crate::kinds) kill_grace: Duration,
+    pub(in crate::kinds) until: Moment,
+}
+
+/// What the runner says while the command runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Order {
+    /// A heartbeat was acknowledged: the command may run until then.
+    Until(Moment),
+    /// End it.
+    Stop,
+}
+
+/// What the warden says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Report {
+    /// The command did not start.
+    Refused(Refusal),
+    /// The command and everything that came from it are gone.
+    Ended(Ended),
+}
+
+/// How a command ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::kinds) struct Ended {
+    /// Of the command itself.
+    pub(in crate::kinds) status: Status,
+    /// The warden ended it because nobody moved its deadline in time.
+    pub(in crate::kinds) licence_ended: bool,
+    /// How many processes outlived the command and had to be ended.
+    pub(in crate::kinds) left_behind: usize,
+}
+
+/// How a process ended. No number stands for anything but itself: 127 is what the command said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::kinds) enum Status {
+    /// It exited with this status.
+    Exit(i32),
+    /// This signal killed it.
+    Signal(i32),
+}
+
+impl Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Exit(code) => write!(f, "exit status {code}"),
+            Self::Signal(number) => {
+                write!(f, "killed by signal {number}")?;
+                let name = usize::try_from(number - 1).ok().and_then(|index| SIGNALS.get(index));
+                name.map_or(Ok(()), |name| write!(f, " (SIG{name})"))
+            }
+        }
+    }
+}
+
+const SIGNALS: [&str; 31] = [
+    "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE",
+    "ALRM", "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ",
+    "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS",
+];
+
+/// A moment on the boot clock, which both processes read alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::kinds) struct Moment(Duration);
+
+impl From<BootInstant> for Moment {
+    fn from(instant: BootInstant) -> Self {
+        Self(since_boot(instant))
+    }
+}
+
+impl From<Moment> for BootInstant {
+    fn from(moment: Moment) -> Self {
+        Self::from_boot(moment.0)
+    }
+}
+
+/// How long after the machine's start `instant` is.
+pub(super) fn since_boot(instant: BootInstant) -> Duration {
+    instant.saturating_since(BootInstant::from_boot(Duration::ZERO))
+}
+
+/// A message as one line.
+pub(super) fn line(message: &impl Serialize) -> io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+/// The message that a line is.
+pub(super) fn read<'a, M: Deserialize<'a>>(line: &'a [u8]) -> io::Result<M> {
+    Ok(serde_json::from_slice(line)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_is_told_in_words_that_name_the_signal() {
+        assert_eq!(Status::Exit(127).to_string(), "exit status 127");
+        assert_eq!(Status::Signal(9).to_string(), "killed by signal 9 (SIGKILL)");
+        assert_eq!(Status::Signal(15).to_string(), "killed by signal 15 (SIGTERM)");
+        assert_eq!(Status::Signal(31).to_string(), "killed by signal 31 (SIGSYS)");
+        assert_eq!(Status::Signal(34).to_string(), "killed by signal 34");
+    }
+
+    #[test]
+    fn a_task_survives_the_pipe() {
+        let task = Task {
+            argv: vec!["sh".into(), "-c".into(), "echo 'two\nlines' \u{1F980}".into()],
+            cwd: Some("/tmp".into()),
+            kill_grace: Duration::from_millis(250),
+            until: BootInstant::from_boot(Duration::new(12, 345_678_901)).into(),
+        };
+        let line = line(&task).unwrap();
+        assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
+        assert_eq!(read::<Task>(&line).unwrap(), task);
+    }
+
+    #[test]
+    fn an_order_fits_into_one_write_that_a_pipe_takes_whole() {
+        let latest = Order::Until(BootInstant::from_boot(Duration::MAX).into());
+        assert!(line(&latest).unwrap().len() <= 512);
+    }
+}

@@ -1,0 +1,75 @@
+//! Who is there, as `/proc` tells it.
+
+use std::fs;
+use std::io;
+
+use rustix::process::{Pid, Signal, getpid, kill_process};
+
+/// The children of this process, which must have one thread; dead ones that nobody waited for too.
+pub(super) fn own_children() -> io::Result<Vec<Pid>> {
+    match fs::read_to_string("/proc/thread-self/children") {
+        Ok(list) => Ok(list.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()),
+        // A kernel built without that list.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let me = getpid();
+            Ok(everybody()?.filter(|entry| entry.parent == Some(me)).map(|entry| entry.pid).collect())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Kills whoever is in the session, and says how many those were.
+pub(super) fn kill_session(session: Pid) -> io::Result<usize> {
+    let mut alive = 0;
+    for entry in everybody()?.filter(|entry| entry.session == Some(session) && !entry.dead) {
+        alive += 1;
+        kill_process(entry.pid, Signal::KILL).ok();
+    }
+    Ok(alive)
+}
+
+struct Entry {
+    pid: Pid,
+    dead: bool,
+    parent: Option<Pid>,
+    session: Option<Pid>,
+}
+
+/// All processes of this machine that we may see.
+fn everybody() -> io::Result<impl Iterator<Item = Entry>> {
+    // Whoever ends while we look is skipped: their files cannot be read any more.
+    Ok(fs::read_dir("/proc")?.filter_map(|dir| {
+        let dir = dir.ok()?;
+        let pid = Pid::from_raw(dir.file_name().to_str()?.parse().ok()?)?;
+        entry(pid, &fs::read(dir.path().join("stat")).ok()?)
+    }))
+}
+
+/// Reads `pid (name) state parent group session …`. The name may hold anything, `)` and spaces too.
+fn entry(pid: Pid, stat: &[u8]) -> Option<Entry> {
+    let name_ends = stat.iter().rposition(|byte| *byte == b')')?;
+    let fields = std::str::from_utf8(&stat[name_ends + 1..]).ok()?;
+    let fields: Vec<&str> = fields.split_whitespace().take(4).collect();
+    let [state, parent, _group, session] = fields[..] else { return None };
+    let pid_of = |text: &str| text.parse().ok().and_then(Pid::from_raw);
+    let dead = matches!(state, "Z" | "X");
+    Some(Entry { pid, dead, parent: pid_of(parent), session: pid_of(session) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_whose_name_looks_like_fields_is_read_right() {
+        let pid = Pid::from_raw(77).unwrap();
+        let entry = entry(pid, b"77 (a) Z 1 (b) S 12 34 56 0 -1 4194304").unwrap();
+        assert_eq!((entry.dead, entry.parent, entry.session), (false, Pid::from_raw(12), Pid::from_raw(56)));
+    }
+
+    #[test]
+    fn this_process_is_among_everybody() {
+        let me = everybody().unwrap().find(|entry| entry.pid == getpid()).unwrap();
+        assert_eq!((me.dead, me.parent), (false, rustix::process::getppid()));
+    }
+}

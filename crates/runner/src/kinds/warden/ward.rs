@@ -1,0 +1,199 @@
+//! A command under its warden, as the runner holds it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::process::Pid;
+use serde::Serialize;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+
+use super::message::{self, Ended, Order, Report, Task};
+use super::refusal::Refusal;
+use super::{WARDEN, proc};
+use crate::JobContext;
+use crate::kinds::capture::Capture;
+
+/// How long output may still come when everybody who was known to write it is gone.
+const DRAIN: Duration = Duration::from_millis(200);
+
+/// How much output is read at once.
+const CHUNK: usize = 16 << 10;
+
+/// How often to look again whether a dead warden's session is empty.
+const TICK: Duration = Duration::from_millis(10);
+
+/// What to execute as the warden: a program that calls [`warden_main`](super::warden_main) when its
+/// first argument is [`WARDEN`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WardenProgram(PathBuf);
+
+impl WardenProgram {
+    /// The program that this process runs, also when its file has been replaced since.
+    #[must_use]
+    pub fn current_exe() -> Self {
+        Self("/proc/self/exe".into())
+    }
+
+    /// The program at `path`, for processes that are no runner themselves.
+    #[must_use]
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self(path.into())
+    }
+
+    /// A process to be made of it.
+    pub(in crate::kinds) fn process(&self) -> Command {
+        let mut process = Command::new(&self.0);
+        process.arg0("runner").arg(WARDEN);
+        process
+    }
+}
+
+impl Default for WardenProgram {
+    fn default() -> Self {
+        Self::current_exe()
+    }
+}
+
+/// The runner's hold on a warden. Dropping it closes the pipe, which ends the command.
+#[derive(Debug)]
+pub(in crate::kinds) struct Ward {
+    // Before `warden`, and never taken by it: `Child::wait` closes a pipe that it owns.
+    orders: ChildStdin,
+    reports: Lines<BufReader<ChildStdout>>,
+    output: Option<ChildStderr>,
+    warden: Child,
+}
+
+/// Why there is no end of the command to report.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::kinds) enum WardError {
+    /// There is no warden, and so no command.
+    #[error("cannot start the command's warden")]
+    NoWarden(#[source] io::Error),
+    /// The command did not start.
+    #[error("{}", .0.message)]
+    Refused(Refusal),
+    /// The warden ended without a report; whoever was in its session has been killed.
+    #[error("the command's warden vanished ({0}), so the command was killed")]
+    Vanished(String),
+}
+
+impl WardError {
+    /// Whether another attempt may help.
+    pub(in crate::kinds) fn is_retry(&self) -> bool {
+        match self {
+            Self::NoWarden(_) | Self::Vanished(_) => true,
+            Self::Refused(refusal) => refusal.retry,
+        }
+    }
+}
+
+impl Ward {
+    /// Starts a warden; the command comes with [`tend`](Self::tend).
+    pub(in crate::kinds) fn spawn(mut process: Command) -> Result<Self, WardError> {
+        process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut warden = process.spawn().map_err(WardError::NoWarden)?;
+        let pipes = (warden.stdin.take(), warden.stdout.take(), warden.stderr.take());
+        let (Some(orders), Some(reports), Some(output)) = pipes else {
+            return Err(WardError::NoWarden(io::ErrorKind::BrokenPipe.into()));
+        };
+        Ok(Self { orders, reports: BufReader::new(reports).lines(), output: Some(output), warden })
+    }
+
+    /// Has the command run, tells the warden of every heartbeat and of a cancellation, and returns
+    /// when nothing of the command is left.
+    ///
+    /// # Cancel safety
+    /// Dropping it ends the command in the same way, but does not wait for that.
+    pub(in crate::kinds) async fn tend(
+        mut self,
+        argv: &[String],
+        cwd: Option<&Path>,
+        ctx: &JobContext,
+        capture: &mut Capture,
+    ) -> Result<Ended, WardError> {
+        let report = self.follow(argv, cwd, ctx, capture).await;
+        drop(self.orders);
+        if report.is_none() {
+            kill_session_of(&self.warden).await;
+        }
+        // Not to the end of file: whoever escaped may hold the pipe for ever.
+        let mut chunk = vec![0; CHUNK];
+        let rest = async { while print(&mut self.output, &mut chunk, capture).await {} };
+        tokio::time::timeout(DRAIN, rest).await.ok();
+        let status = self.warden.wait().await;
+        match report {
+            Some(Report::Ended(ended)) => Ok(ended),
+            Some(Report::Refused(refusal)) => Err(WardError::Refused(refusal)),
+            None => Err(WardError::Vanished(status.map_or_else(|e| e.to_string(), |s| s.to_string()))),
+        }
+    }
+
+    /// Carries messages until the warden's report; `None` if there is none that can be understood.
+    async fn follow(
+        &mut self,
+        argv: &[String],
+        cwd: Option<&Path>,
+        ctx: &JobContext,
+        capture: &mut Capture,
+    ) -> Option<Report> {
+        let mut licence = ctx.licence();
+        let until = (*licence.borrow_and_update()).into();
+        let task = Task { argv: argv.into(), cwd: cwd.map(Into::into), kill_grace: ctx.kill_grace(), until };
+        self.say(&task).await;
+        let mut chunk = vec![0; CHUNK];
+        let (mut stopped, mut licensed) = (false, true);
+        loop {
+            tokio::select! {
+                line = self.reports.next_line() => {
+                    return line.ok().flatten().and_then(|line| message::read(line.as_bytes()).ok());
+                }
+                _ = print(&mut self.output, &mut chunk, capture), if self.output.is_some() => {}
+                _ = ctx.cancelled(), if !stopped => {
+                    stopped = true;
+                    self.say(&Order::Stop).await;
+                }
+                moved = licence.changed(), if licensed => {
+                    // Without a keeper the licence ends when it ends.
+                    licensed = moved.is_ok();
+                    let until = *licence.borrow_and_update();
+                    self.say(&Order::Until(until.into())).await;
+                }
+            }
+        }
+    }
+
+    /// Writes one message. A warden that is gone is noticed by the end of its reports.
+    async fn say(&mut self, message: &impl Serialize) {
+        if let Ok(line) = message::line(message) {
+            self.orders.write_all(&line).await.ok();
+        }
+    }
+}
+
+/// Takes the next output into `capture`; false, and the pipe closed, when there will be none.
+async fn print(output: &mut Option<ChildStderr>, chunk: &mut [u8], capture: &mut Capture) -> bool {
+    let Some(pipe) = output else { return false };
+    match pipe.read(chunk).await {
+        Ok(length) if length > 0 => {
+            capture.push(&chunk[..length]);
+            true
+        }
+        _ => {
+            *output = None;
+            false
+        }
+    }
+}
+
+/// Does a dead warden's last duty, at once and without mercy. Nobody else can have its session's
+/// number: the warden has not been waited for.
+async fn kill_session_of(warden: &Child) {
+    let session = warden.id().and_then(|id| Pid::from_raw(id.try_into().ok()?));
+    while session.is_some_and(|session| proc::kill_session(session).is_ok_and(|alive| alive > 0)) {
+        tokio::time::sleep(TICK).await;
+    }
+}
