@@ -1,9 +1,11 @@
 //! A TCP proxy between a client and its server that does on demand what networks do to people.
 
+use std::future::poll_fn;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, mpsc as blocking};
+use std::task::Poll;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -79,8 +81,10 @@ impl Proxy {
                 let port = Port::reserve().expect("a free port");
                 let listener = port.listen().expect("a port of our own");
                 ready.send(port.address).expect("the one who asked for the proxy waits");
-                let mode = watch::Sender::new(Mode::Forward);
-                Gate { port, listener: Some(listener), backend, trap: ours, mode }.serve(inbox).await;
+                let (mode, connections) = (watch::Sender::new(Mode::Forward), JoinSet::new());
+                Gate { port, listener: Some(listener), backend, trap: ours, mode, connections }
+                    .serve(inbox)
+                    .await;
             });
         });
         let address = address.recv().expect("the proxy has started");
@@ -194,27 +198,27 @@ struct Gate {
     backend: SocketAddr,
     trap: Arc<Trap>,
     mode: watch::Sender<Mode>,
+    connections: JoinSet<()>,
 }
 
 impl Gate {
     async fn serve(mut self, mut inbox: mpsc::UnboundedReceiver<(Order, blocking::Sender<()>)>) {
-        let mut connections = JoinSet::new();
         loop {
             let order = tokio::select! {
                 biased;
                 order = inbox.recv() => order,
                 client = accept(self.listener.as_ref()) => {
-                    self.trap.connections.fetch_add(1, Relaxed);
-                    connections.spawn(relay(client, self.backend, self.mode.subscribe(), Arc::clone(&self.trap)));
+                    self.admit(client);
                     continue;
                 }
-                _ = connections.join_next(), if !connections.is_empty() => continue,
+                _ = self.connections.join_next(), if !self.connections.is_empty() => continue,
             };
             let Some((order, done)) = order else { return };
+            self.admit_all().await;
             match order {
                 Order::Mode(Mode::Refuse) => {
                     self.listener = None;
-                    connections.shutdown().await;
+                    self.connections.shutdown().await;
                     self.mode.send_replace(Mode::Refuse);
                 }
                 Order::Mode(mode) => {
@@ -222,11 +226,35 @@ impl Gate {
                     self.listener.get_or_insert_with(|| self.port.listen().expect("a port of our own"));
                 }
                 Order::Backend(backend) => self.backend = backend,
-                Order::Cut => connections.shutdown().await,
+                Order::Cut => self.connections.shutdown().await,
                 Order::End => return,
             }
             // The one who gave the order may have panicked meanwhile.
             done.send(()).ok();
+        }
+    }
+
+    fn admit(&mut self, client: TcpStream) {
+        self.trap.connections.fetch_add(1, Relaxed);
+        let relay = relay(client, self.backend, self.mode.subscribe(), Arc::clone(&self.trap));
+        self.connections.spawn(relay);
+    }
+
+    /// Takes what the kernel has accepted in our name: a client that has connected before an order
+    /// was given must feel it.
+    async fn admit_all(&mut self) {
+        loop {
+            // Gives the runtime the chance to learn of new connections.
+            tokio::task::yield_now().await;
+            let listener = self.listener.as_ref();
+            let waiting = poll_fn(|cx| match listener.map(|listener| listener.poll_accept(cx)) {
+                Some(Poll::Ready(Ok((client, _)))) => Poll::Ready(Some(client)),
+                _ => Poll::Ready(None),
+            });
+            match waiting.await {
+                Some(client) => self.admit(client),
+                None => return,
+            }
         }
     }
 }

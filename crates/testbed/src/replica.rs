@@ -67,8 +67,7 @@ impl ReplicaBuilder {
             .env("LD_PRELOAD", faketime_library())
             .env("FAKETIME_TIMESTAMP_FILE", clock.path())
             .env("FAKETIME_NO_CACHE", "1")
-            .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
-            .env("FAKETIME_DISABLE_SHM", "1");
+            .env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
         self.clock = Some(clock);
         self
     }
@@ -229,9 +228,10 @@ impl Replica {
     fn kill_descendants(&self) -> bool {
         let left = self.descendants();
         for pid in &left {
-            let pid = i32::try_from(*pid).ok().and_then(Pid::from_raw);
+            let kernel_pid = i32::try_from(*pid).ok().and_then(Pid::from_raw);
             // One that ended since we looked is what we want.
-            pid.and_then(|pid| rustix::process::kill_process(pid, Signal::KILL).ok());
+            kernel_pid.and_then(|pid| rustix::process::kill_process(pid, Signal::KILL).ok());
+            forget_clock(*pid);
         }
         !left.is_empty()
     }
@@ -245,6 +245,7 @@ impl Drop for Replica {
         if self.poll_exit().is_none() {
             self.kill9();
         }
+        forget_clock(self.pid());
         // A process may fork while we kill; with the replica dead the number of rounds is small.
         for _ in 0..100 {
             if !self.kill_descendants() {
@@ -255,12 +256,22 @@ impl Drop for Replica {
     }
 }
 
+// === What libfaketime needs and leaves ===
+
 fn faketime_library() -> PathBuf {
     let architectures = std::fs::read_dir("/usr/lib").expect("/usr/lib can be read");
     architectures
         .filter_map(|entry| Some(entry.ok()?.path().join(FAKETIME)))
         .find(|path| path.exists())
         .expect("libfaketime is missing: apt-get install faketime")
+}
+
+/// A process that was killed could not remove what libfaketime had made for it.
+fn forget_clock(pid: u32) {
+    for name in ["faketime_shm", "sem.faketime_sem"] {
+        // There is nothing where no clock was faked, or where the process ended in order.
+        std::fs::remove_file(format!("/dev/shm/{name}_{pid}")).ok();
+    }
 }
 
 /// Replaces the file in one step: the replica reads it at any moment.
