@@ -1,6 +1,6 @@
 //! Scheduled jobs for services that run in several replicas.
 
-pub mod cli;
+mod cli;
 pub mod clock;
 pub mod config;
 mod executor;
@@ -11,6 +11,7 @@ pub mod ledger;
 mod lifecycle;
 mod pulse;
 mod registry;
+mod runner;
 pub mod schedule;
 mod scheduler;
 mod sweep;
@@ -18,3 +19,4 @@ mod telemetry;
 mod upkeep;
 
 pub use job::{Cancel, Cause, ContextParts, ErasedJob, Job, JobContext, JobError, Licence};
+pub use runner::{Builder, Runner};

@@ -1,5 +1,6 @@
 //! Constructs the parts of a replica and wires them together.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,7 +79,14 @@ impl Builder {
     /// from within one.
     #[must_use]
     pub fn main(self) -> ExitCode {
-        crate::cli::main(&self.registry)
+        self.main_from(std::env::args_os())
+    }
+
+    /// [`main`](Self::main) with a command line of the caller's own; the first argument is the
+    /// program's name.
+    #[must_use]
+    pub fn main_from(self, args: impl IntoIterator<Item = OsString>) -> ExitCode {
+        crate::cli::main(&self.registry, args)
     }
 }
 
@@ -242,16 +250,17 @@ pub(crate) fn ledger_options(config: &Config) -> LedgerOptions {
     let shortest = config.jobs.iter().map(|job| job.budget.ttl).min().unwrap_or(config.lock.ttl);
     LedgerOptions {
         url: config.ledger.url.expose().to_owned(),
-        namespace: config.runner.namespace.to_string(),
+        namespace: config.runner.namespace.clone(),
         timeout: Duration::from_millis(1_500).min(shortest / 4),
         pooler: config.ledger.pooler,
+        migrate: config.ledger.migrate,
     }
 }
 
 async fn open_ledger(config: &Config) -> Result<Opened, LedgerError> {
     let mut told = false;
     loop {
-        let error = match ledger::open(ledger_options(config), config.ledger.migrate).await {
+        let error = match ledger::open(ledger_options(config)).await {
             Ok(opened) => return Ok(opened),
             Err(error) if error.is_unavailable() => error,
             Err(error) => return Err(error),

@@ -1,8 +1,12 @@
 //! The command line: one file per subcommand, one exit code per kind of end.
 
+mod check;
 mod exec;
 mod format;
+mod history;
 mod logging;
+mod migrate;
+mod next;
 mod serve;
 
 use std::ffi::OsString;
@@ -14,6 +18,7 @@ use clap::{Parser, Subcommand};
 
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, Environment};
+use crate::kinds::{WARDEN, warden_main};
 use crate::registry::Registry;
 use crate::runner::Runtimes;
 
@@ -58,8 +63,8 @@ pub(crate) fn main(registry: &Registry, args: impl IntoIterator<Item = OsString>
     let args: Vec<OsString> = args.into_iter().collect();
     // The warden is this same program, started by itself beside every command: it must come up
     // without a configuration, and whatever the user's environment says.
-    if let Some(rest) = crate::kinds::warden_args(&args) {
-        return crate::kinds::warden_main(rest);
+    if args.get(1).is_some_and(|command| command == WARDEN) {
+        return warden_main();
     }
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,

@@ -1,7 +1,6 @@
 //! Step five: users' code, on a runtime of its own, under everything that may stop it.
 
 use std::any::Any;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -13,7 +12,7 @@ use super::claim::Owned;
 use super::hold::Hold;
 use super::passage::Passage;
 use super::supervise::{Supervision, first_licence};
-use crate::job::{Cancel, Cause, JobContext, JobError};
+use crate::job::{Cancel, Cause, ContextParts, JobContext, JobError};
 use crate::registry::BoundJob;
 use crate::telemetry;
 
@@ -62,9 +61,8 @@ impl Executor {
         let started = self.clock.boot_now();
         let deadline = started + job.spec.budget.timeout;
         let cancel = Cancel::default();
-        let output = Arc::new(Mutex::new(None));
         let (licence, licensed) = watch::channel(first_licence(&job.spec.budget, owned));
-        let context = JobContext {
+        let context = JobContext::new(ContextParts {
             namespace: self.namespace.clone(),
             firing: pass.firing().clone(),
             shards: job.spec.shards,
@@ -74,8 +72,8 @@ impl Executor {
             kill_grace: job.spec.budget.kill_grace,
             cancel: cancel.clone(),
             licence: licensed,
-            output: output.clone(),
-        };
+        });
+        let left = context.clone();
         span.in_scope(|| info!("started"));
         telemetry::lateness(&job.spec.name, owned.won.started_at - pass.due_at(&job.spec));
         telemetry::running(1.0);
@@ -99,8 +97,7 @@ impl Executor {
         telemetry::running(-1.0);
         let took = self.clock.boot_now().saturating_since(started);
         telemetry::run_duration(&job.spec.name, took);
-        let output = output.lock().unwrap_or_else(PoisonError::into_inner).take();
-        Ended { outcome: outcome(joined), cause: cancel.cause(), output, took, span }
+        Ended { outcome: outcome(joined), cause: cancel.cause(), output: left.output(), took, span }
     }
 }
 

@@ -5,6 +5,7 @@
 //! means that we do not know what happened.
 
 mod error;
+mod gaps;
 mod open;
 pub mod postgres;
 mod rows;
@@ -18,6 +19,7 @@ use chrono::{DateTime, Utc};
 use futures_util::future::BoxFuture;
 
 pub use error::LedgerError;
+pub use gaps::{Decision, Gap, Horizon, Question};
 pub use open::{LedgerOptions, Opened, open};
 pub use rows::{AttemptRow, FiringRow, HistoryFilter, JobRow};
 pub use sqlite::SqliteLedger;
@@ -70,6 +72,13 @@ pub trait Upkeep: Debug + Send + Sync + 'static {
 
     /// Ends those suspects that nobody has touched since they were seen and whose lease is over.
     fn sweep<'a>(&'a self, suspects: &'a [Suspect]) -> Answer<'a, Vec<Swept>>;
+
+    /// How far the gaps of these jobs have been decided, and which of their firings have rows since.
+    fn horizons<'a>(&'a self, questions: &'a [Question]) -> Answer<'a, Vec<Horizon>>;
+
+    /// Writes rows for a job's gaps and raises its horizon, in one transaction, unless another
+    /// replica has done so since the horizon was read. A paused job's gaps are skipped(paused).
+    fn decide<'a>(&'a self, decision: &'a Decision) -> Answer<'a, bool>;
 
     /// Removes terminal rows that ended more than `retention` ago, raising each job's
     /// `pruned_before` first so that a removed firing can never be claimed again.

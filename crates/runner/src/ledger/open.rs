@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::postgres::PostgresLedger;
-use super::{Ledger, LedgerError, Reader, Upkeep};
+use super::{Ledger, LedgerError, Reader, SqliteLedger, Upkeep};
 
 /// How to open a ledger.
 #[derive(Clone)]
@@ -61,6 +61,10 @@ impl Opened {
 pub async fn open(options: LedgerOptions) -> Result<Opened, LedgerError> {
     match options.url.split(':').next() {
         Some("postgres" | "postgresql") => Ok(Opened::new(PostgresLedger::open(options).await?)),
+        Some("sqlite") => {
+            let LedgerOptions { url, namespace, timeout, migrate, .. } = options;
+            Ok(Opened::new(SqliteLedger::open(&url, namespace, timeout, migrate).await?))
+        }
         _ => Err(LedgerError::Unusable {
             hint: "its URL begins with none of postgres:, sqlite:".into(),
             source: None,

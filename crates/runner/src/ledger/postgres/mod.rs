@@ -26,6 +26,7 @@
 mod claim;
 mod connection;
 mod failure;
+mod gaps;
 mod jobs;
 mod migrate;
 mod queue;
@@ -42,8 +43,8 @@ use sqlx::postgres::PgConnectOptions;
 
 use self::connection::{Link, connect_options};
 use super::{
-    Answer, AttemptRow, Claim, ClaimRequest, Counted, Due, Enqueue, Enqueued, Expired, FiringId, FiringRow,
-    Heartbeat, HistoryFilter, JobRegistration, JobRow, Ledger, LedgerError, LedgerOptions, Reader, Run,
+    Answer, AttemptRow, Claim, ClaimRequest, Counted, Decision, Due, Enqueue, Enqueued, Expired, FiringId, FiringRow,
+    Heartbeat, HistoryFilter, Horizon, JobRegistration, JobRow, Ledger, LedgerError, LedgerOptions, Question, Reader, Run,
     Running, Settled, Settlement, Skip, Skipped, Suspect, Swept, Upkeep, Won,
 };
 
@@ -133,6 +134,14 @@ impl Upkeep for PostgresLedger {
 
     fn sweep<'a>(&'a self, suspects: &'a [Suspect]) -> Answer<'a, Vec<Swept>> {
         self.upkeep.ask("sweep", || self.end_suspects(suspects))
+    }
+
+    fn horizons<'a>(&'a self, questions: &'a [Question]) -> Answer<'a, Vec<Horizon>> {
+        self.upkeep.ask("look for gaps", || self.read_horizons(questions))
+    }
+
+    fn decide<'a>(&'a self, decision: &'a Decision) -> Answer<'a, bool> {
+        self.upkeep.ask("decide about gaps", || self.write_decision(decision))
     }
 
     fn prune(&self, retention: Duration, batch: u32) -> Answer<'_, u64> {

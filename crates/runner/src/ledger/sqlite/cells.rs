@@ -188,7 +188,7 @@ fn id(row: &SqliteRow) -> Result<FiringId, Fault> {
     Ok(FiringId(integer(row, "id")?))
 }
 
-fn small(row: &SqliteRow, column: &str) -> Result<u32, Fault> {
+pub(super) fn small(row: &SqliteRow, column: &str) -> Result<u32, Fault> {
     u32::try_from(integer(row, column)?).map_err(|error| Fault::corrupt(column, error))
 }
 

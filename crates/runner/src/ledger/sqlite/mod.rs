@@ -8,6 +8,7 @@
 mod cells;
 mod corridor;
 mod fault;
+mod gaps;
 mod lane;
 mod migrations;
 mod open;

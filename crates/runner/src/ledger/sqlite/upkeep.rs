@@ -10,7 +10,7 @@ use super::fault::Fault;
 use super::{SqliteLedger, Statement};
 use crate::firing::{Delivery, State};
 use crate::ledger::{
-    Answer, Due, Ending, Enqueue, Enqueued, Expired, FiringId, JobRegistration, Running, Settlement, Suspect,
+    Answer, Decision, Due, Ending, Enqueue, Enqueued, Expired, FiringId, Horizon, JobRegistration, Question, Running, Settlement, Suspect,
     Swept, Upkeep,
 };
 
@@ -100,6 +100,14 @@ impl Upkeep for SqliteLedger {
             }
             Ok(swept)
         })
+    }
+
+    fn horizons<'a>(&'a self, questions: &'a [Question]) -> Answer<'a, Vec<Horizon>> {
+        self.answer("look for gaps", self.read_horizons(questions))
+    }
+
+    fn decide<'a>(&'a self, decision: &'a Decision) -> Answer<'a, bool> {
+        self.answer("decide about gaps", self.write_decision(decision))
     }
 
     fn prune(&self, retention: Duration, batch: u32) -> Answer<'_, u64> {

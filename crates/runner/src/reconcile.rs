@@ -1,0 +1,174 @@
+//! Compares the timetable with the ledger and repairs the gaps, so that nothing the schedule asks
+//! for is left without a row.
+//!
+//! A gap is left by a lock's winner that died before its claim, by an outage of the ledger, or by a
+//! time in which no replica ran. It is decided once for all replicas: the ledger takes a decision
+//! only from the horizon it was made from. Nothing is claimed here: what shall run is queued, and
+//! walks the corridor like everything else.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use tracing::{info, warn};
+
+use crate::config::{Guard, JobSpec, Overlap};
+use crate::ledger::{Decision, Gap, Horizon, LedgerError, Question, Upkeep};
+use crate::registry::BoundJob;
+use crate::schedule::{self, MisfireRule, Verdict, misfire};
+use crate::telemetry;
+
+/// The newest missed firings get a row each; the older ones are counted in the oldest of those.
+const MISSED_ROWS: usize = 100;
+/// The horizon is raised without a gap only when it lies this far back: a write saved per look.
+const RAISE_AFTER: TimeDelta = TimeDelta::minutes(1);
+/// At most so many instants are looked at in one go; a longer past is worked off go by go.
+const INSTANTS_AT_ONCE: usize = 100_000;
+
+/// Looks for gaps of `jobs` as of `now` (by the ledger's clock) and decides about them.
+///
+/// # Errors
+/// When the ledger does not answer; what was decided stays decided.
+///
+/// # Cancel safety
+/// Safe to drop: a decision is one transaction, and is made again if it was not.
+pub(crate) async fn once(
+    upkeep: &dyn Upkeep,
+    jobs: &BTreeMap<String, Arc<BoundJob>>,
+    now: DateTime<Utc>,
+) -> Result<(), LedgerError> {
+    let guarded = |spec: &JobSpec| spec.enabled && matches!(spec.guard, Guard::Both | Guard::Ledger);
+    let questions: Vec<Question> = jobs
+        .values()
+        .filter(|job| guarded(&job.spec))
+        .map(|job| Question { job: job.spec.name.to_string(), reach_back: job.spec.jitter })
+        .collect();
+    for horizon in upkeep.horizons(&questions).await? {
+        let Some(job) = jobs.get(&horizon.job) else { continue };
+        if let Some(decision) = decide(&job.spec, &horizon, now)
+            && upkeep.decide(&decision).await?
+        {
+            tell(&job.spec, &decision);
+        }
+    }
+    Ok(())
+}
+
+/// What to do about the gaps of one job, if anything. Pure.
+fn decide(spec: &JobSpec, horizon: &Horizon, now: DateTime<Utc>) -> Option<Decision> {
+    let ttl = TimeDelta::from_std(spec.budget.ttl).ok()?;
+    let (until, instants) = due(spec, horizon.decided_until, now - ttl, now);
+    if until <= horizon.decided_until {
+        return None;
+    }
+    let there: BTreeSet<(DateTime<Utc>, u32)> = horizon.rows.iter().copied().collect();
+    let missing =
+        |instant: &DateTime<Utc>| (0..spec.shards).any(|shard| !there.contains(&(*instant, shard)));
+    let gaps: Vec<DateTime<Utc>> = instants.into_iter().filter(missing).collect();
+    if gaps.is_empty() && until - horizon.decided_until < RAISE_AFTER {
+        return None;
+    }
+    let rule = MisfireRule {
+        policy: spec.misfire,
+        max_catchup: spec.max_catchup,
+        always_within: spec.budget.ttl.saturating_mul(2),
+        start_deadline: spec.start_deadline,
+    };
+    let verdicts = misfire(&gaps, now, |instant| due_at(spec, instant), &rule);
+    let rows = rows(&verdicts);
+    let gaps = rows
+        .into_iter()
+        .flat_map(|(instant, run, detail)| {
+            (0..spec.shards).filter(move |shard| !there_has(horizon, instant, *shard)).map(move |shard| Gap {
+                scheduled_at: instant,
+                shard,
+                run,
+                detail: detail.clone(),
+            })
+        })
+        .collect();
+    Some(Decision {
+        job: horizon.job.clone(),
+        decided_until: horizon.decided_until,
+        until,
+        exclusive: spec.overlap != Overlap::Allow,
+        delivery: spec.delivery,
+        expires_in: spec.start_deadline.max(spec.budget.ttl.saturating_mul(2)),
+        gaps,
+    })
+}
+
+fn there_has(horizon: &Horizon, instant: DateTime<Utc>, shard: u32) -> bool {
+    horizon.rows.contains(&(instant, shard))
+}
+
+/// The instants of a job that fell due in `(from, until]`, oldest first, and up to where they are
+/// complete: a past too long for one go is cut, where everything in the first part is too old to run.
+fn due(
+    spec: &JobSpec,
+    from: DateTime<Utc>,
+    until: DateTime<Utc>,
+    now: DateTime<Utc>,
+) -> (DateTime<Utc>, Vec<DateTime<Utc>>) {
+    let jitter = TimeDelta::from_std(spec.jitter).unwrap_or(TimeDelta::zero());
+    let mut instants = Vec::new();
+    for instant in spec.timetable.between(from - jitter, until) {
+        let due = due_at(spec, instant);
+        if due > from && due <= until {
+            instants.push(instant);
+        }
+        let too_old_to_run = age(now, due + jitter) > spec.start_deadline;
+        if instants.len() >= INSTANTS_AT_ONCE && too_old_to_run {
+            return (due.min(until), instants);
+        }
+    }
+    (until, instants)
+}
+
+fn due_at(spec: &JobSpec, instant: DateTime<Utc>) -> DateTime<Utc> {
+    instant + schedule::delay(&spec.name, instant, spec.jitter)
+}
+
+fn age(now: DateTime<Utc>, due: DateTime<Utc>) -> Duration {
+    (now - due).to_std().unwrap_or_default()
+}
+
+/// A row for each firing that runs and for the newest that do not; the others are told in words.
+fn rows(verdicts: &[(DateTime<Utc>, Verdict)]) -> Vec<(DateTime<Utc>, bool, Option<String>)> {
+    let missed = verdicts.iter().filter(|(_, verdict)| *verdict == Verdict::Miss).count();
+    let mut untold = missed.saturating_sub(MISSED_ROWS);
+    let mut swallowed: Option<(DateTime<Utc>, DateTime<Utc>, usize)> = None;
+    let mut rows = Vec::new();
+    for (instant, verdict) in verdicts {
+        if *verdict == Verdict::Run {
+            rows.push((*instant, true, None));
+        } else if untold > 0 {
+            untold -= 1;
+            let (first, _, count) = swallowed.unwrap_or((*instant, *instant, 0));
+            swallowed = Some((first, *instant, count + 1));
+        } else {
+            let detail = swallowed.take().map(|(first, last, count)| {
+                let (first, last) = (crate::firing::instant(first), crate::firing::instant(last));
+                format!("and {count} earlier ones were missed, from {first} to {last}")
+            });
+            rows.push((*instant, false, detail));
+        }
+    }
+    rows
+}
+
+fn tell(spec: &JobSpec, decision: &Decision) {
+    let run = decision.gaps.iter().filter(|gap| gap.run).count();
+    let missed = decision.gaps.len() - run;
+    if run > 0 {
+        info!(job = %spec.name, run, "found firings without a row; queued");
+    }
+    if missed > 0 {
+        warn!(job = %spec.name, missed, "found firings without a row that are too old, or too many, to run");
+        for _ in 0..missed {
+            telemetry::missed(&spec.name);
+            telemetry::firing_ended(&spec.name, "skipped", "missed");
+        }
+    }
+}
