@@ -1,10 +1,47 @@
 //! jobs.toml: read, layered, checked, explained.
+//!
+//! [`Config::load`] walks the whole file and finds everything that is wrong with it, each with its
+//! line, a caret, the dotted key and a hint. Defaults lie below the file, the file below the
+//! environment (`RUNNER__LOCK__URL`). Nothing outside this room reads the environment or a
+//! configuration file.
 
+mod address;
+mod budget;
+mod cautions;
+mod document;
+mod duplicate;
+mod duration;
+mod environment;
+mod findings;
+mod hints;
+mod job;
+mod key_path;
+mod layers;
+mod load;
+mod mask;
+mod not_built;
+mod params;
 mod policy;
+mod problem;
+mod secret;
+mod section;
+mod sections;
 mod settings;
+mod source_map;
+mod trigger;
+mod value;
+mod zone;
 
+pub use address::LedgerKind;
+pub use budget::Budget;
+pub use duration::show as show_duration;
+pub use environment::{Environment, NotUnicode};
+pub use params::{Kinds, ParamProblem, Params, read_params};
 pub use policy::{Guard, Misfire, OnUnavailable, Overlap};
+pub use problem::{ConfigErrors, Place, Problem, Quote, Warning};
+pub use secret::Secret;
 pub use settings::{
-    AdminSettings, Backoff, Budget, Config, JobSpec, LedgerSettings, LockSettings, LogFormat, LogSettings,
-    RunnerSettings, Secret,
+    AdminSettings, Backoff, Config, JobSpec, LedgerSettings, LockSettings, LogFormat, LogSettings,
+    RunnerSettings,
 };
+pub use source_map::SourceMap;

@@ -1,36 +1,15 @@
 //! A loaded configuration: every value is valid, every default filled in.
 
-use std::fmt;
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Guard, Misfire, OnUnavailable, Overlap};
-use crate::firing::{Delivery, JobName};
+use super::{
+    Budget, Guard, LedgerKind, Misfire, OnUnavailable, Overlap, Params, Problem, Secret, SourceMap, Warning,
+};
+use crate::firing::{Delivery, JobName, words};
 use crate::schedule::Timetable;
-
-/// Text that must never be printed.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Hides `text`.
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    /// The text itself, for the one place that needs it.
-    #[must_use]
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(***)")
-    }
-}
 
 /// Everything jobs.toml and the environment say.
 #[derive(Clone, Debug)]
@@ -47,6 +26,27 @@ pub struct Config {
     pub admin: Option<AdminSettings>,
     /// `[jobs.*]`, by name.
     pub jobs: Vec<Arc<JobSpec>>,
+    /// What works but is probably not what was meant, in the order of the file.
+    pub warnings: Vec<Warning>,
+    /// Variables that a command must not inherit: those that an `{ env }` names, and all of `RUNNER__`.
+    pub secret_env: BTreeSet<String>,
+    /// Where each key stands.
+    pub source: SourceMap,
+}
+
+impl Config {
+    /// The job of this name.
+    #[must_use]
+    pub fn job(&self, name: &str) -> Option<&Arc<JobSpec>> {
+        self.jobs.iter().find(|job| job.name.as_str() == name)
+    }
+
+    /// A problem that was found after the load, with the value of the dotted `key`
+    /// (`jobs.a.params.argv`), at its line. Secrets in `message` are hidden.
+    #[must_use]
+    pub fn problem_at(&self, key: &str, message: impl Into<String>, hint: Option<String>) -> Problem {
+        self.source.problem_at(key, message, hint)
+    }
 }
 
 /// `[runner]`
@@ -71,6 +71,8 @@ pub enum LogFormat {
     Json,
 }
 
+words!(LogFormat { Text = "text", Json = "json" });
+
 /// `[log]`
 #[derive(Clone, Debug)]
 pub struct LogSettings {
@@ -92,7 +94,8 @@ pub struct LockSettings {
 /// `[ledger]`
 #[derive(Clone, Debug)]
 pub struct LedgerSettings {
-    /// PostgreSQL or SQLite, as a URL. Without one it is `sqlite:` and `runner.db` beside the file.
+    /// `postgres://…`, or `sqlite:` and an absolute path, percent-encoded where a path needs it.
+    /// When the file names none it is `runner.db` beside the file.
     pub url: Secret,
     /// How long ended rows are kept.
     pub retention: Duration,
@@ -102,11 +105,21 @@ pub struct LedgerSettings {
     pub pooler: bool,
 }
 
+impl LedgerSettings {
+    /// Which database the address speaks of.
+    #[must_use]
+    pub fn kind(&self) -> LedgerKind {
+        LedgerKind::of(&self.url)
+    }
+}
+
 /// `[admin]`
 #[derive(Clone, Debug)]
 pub struct AdminSettings {
     /// Where HTTP is served.
     pub listen: SocketAddr,
+    /// What a request that changes something has to show; without one they are all refused.
+    pub token: Option<Secret>,
 }
 
 /// One job of jobs.toml.
@@ -125,7 +138,7 @@ pub struct JobSpec {
     /// Which implementation runs it.
     pub kind: String,
     /// What that implementation is told.
-    pub params: toml::Table,
+    pub params: Params,
     /// How long things may take.
     pub budget: Budget,
     /// See [`Overlap`].
@@ -156,19 +169,6 @@ pub struct JobSpec {
     pub enabled: bool,
 }
 
-/// How long one run and its leases may last; consistent by construction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Budget {
-    /// The lease of both layers.
-    pub ttl: Duration,
-    /// How often the lock may be renewed.
-    pub max_renewals: u32,
-    /// The hard limit of a run.
-    pub timeout: Duration,
-    /// How long a run has to end in order.
-    pub kill_grace: Duration,
-}
-
 /// How long to wait before another attempt.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Backoff {
@@ -178,4 +178,35 @@ pub struct Backoff {
     pub max: Duration,
     /// What each further wait is multiplied by.
     pub factor: f64,
+}
+
+impl JobSpec {
+    /// Sixteen hex digits that change when the rule, its zone or `enabled` does, and at no other
+    /// time: on every replica and in every version the same, for the ledger keeps it.
+    #[must_use]
+    pub fn spec_hash(&self) -> String {
+        let zone = self.timezone.name();
+        let enabled = if self.enabled { "enabled" } else { "disabled" };
+        // No part can hold a line feed, so no two specs share one text.
+        format!("{:016x}", fnv1a(format!("{}\n{zone}\n{enabled}", self.schedule_text).as_bytes()))
+    }
+}
+
+/// FNV-1a of 64 bits. The standard library's hashers may change with the compiler.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fnv1a;
+
+    #[test]
+    fn the_hash_is_the_published_one() {
+        assert_eq!(fnv1a(b""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fnv1a(b"a"), 0xaf63_dc4c_8601_ec8c);
+        assert_eq!(fnv1a(b"foobar"), 0x8594_4171_f739_67e8);
+    }
 }

@@ -1,0 +1,117 @@
+//! From a path to a configuration, or to everything that is wrong with it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use toml::de::DeTable;
+
+use super::address::directory_of;
+use super::cautions;
+use super::document;
+use super::environment::Environment;
+use super::findings::{Findings, Found, Reported};
+use super::job::{self, Jobs};
+use super::key_path::KeyPath;
+use super::layers;
+use super::params::Kinds;
+use super::problem::{ConfigErrors, Problem, Warning};
+use super::secret::Resolver;
+use super::sections::{self, Sections};
+use super::settings::{Config, JobSpec};
+use super::source_map::SourceMap;
+use super::value::Table;
+
+impl Config {
+    /// Reads `path`, lays it between the defaults and `environment`, resolves its secrets and checks
+    /// all of it; `kinds` has the last word on each job's params. Touches no server.
+    ///
+    /// # Errors
+    /// [`ConfigErrors`] with everything that is wrong, not only the first thing.
+    pub fn load(path: &Path, environment: &Environment, kinds: &dyn Kinds) -> Result<Self, ConfigErrors> {
+        let findings = Findings::default();
+        let text = document::read(path, &findings);
+        let readable = text.is_ok();
+        let source = SourceMap::new(path.display().to_string(), text.unwrap_or_default());
+        let text = source.text();
+        let (tree, is_toml) = document::parse(&text, &findings);
+        let walked = (readable && is_toml).then(|| walk(path, &text, &tree, environment, kinds, &findings));
+        let (walked, variables) = match walked {
+            Some((walked, variables)) => (Some(walked), variables),
+            None => (None, BTreeMap::new()),
+        };
+
+        let Found { problems, warnings, secrets, secret_env } = findings.into_found();
+        let source = source.with_variables(variables).with_secrets(secrets);
+        let mask = source.mask(&tree);
+        let mask = if is_toml { mask } else { mask.blunt() };
+        let problems = problems.into_iter().map(|finding| source.place(&tree, &mask, finding)).collect();
+        let warnings = warnings.into_iter().map(|finding| source.place(&tree, &mask, finding)).collect();
+        let config = walked.and_then(|walked| walked.into_config(warnings, secret_env, source.clone()));
+        match (ConfigErrors::new(source.file(), problems), config) {
+            (None, Some(config)) => Ok(config),
+            (errors, _) => Err(errors.unwrap_or_else(|| ConfigErrors::unexplained(source.file()))),
+        }
+    }
+}
+
+/// What the walk over the file made of it.
+struct Walked {
+    sections: Sections,
+    jobs: Vec<Result<JobSpec, Reported>>,
+}
+
+/// Reads every section and every job, whatever is wrong with the others.
+fn walk(
+    path: &Path,
+    text: &str,
+    tree: &DeTable<'_>,
+    environment: &Environment,
+    kinds: &dyn Kinds,
+    findings: &Findings,
+) -> (Walked, BTreeMap<KeyPath, String>) {
+    layers::refuse_unknown_sections(tree, findings);
+    let layers = layers::layer(tree, environment, findings);
+    let resolver = Resolver { environment, directory: directory_of(path), findings };
+    let sections = sections::read(&layers, &resolver, findings);
+    let empty = Table::new();
+    let defaults = layers.sections.get("defaults").unwrap_or(&empty);
+    let kind_names = kinds.names();
+    let reader = Jobs { sections: &sections, resolver: &resolver, kinds, kind_names: &kind_names, findings };
+    reader.check_defaults(defaults);
+    let mut jobs = Vec::new();
+    if document::require_jobs(text, tree, findings).is_ok() {
+        for (name, table) in layers::jobs(tree, findings) {
+            let table = document::values(table, &KeyPath::of(["jobs", name]), findings);
+            jobs.push(reader.read(name, &table, defaults));
+        }
+        cautions::of_jobs(&jobs, findings);
+    }
+    if let (Ok(lock), Ok(ledger)) = (&sections.lock, &sections.ledger) {
+        cautions::of_layers(lock, ledger, findings);
+    }
+    (Walked { sections, jobs }, layers.variables)
+}
+
+impl Walked {
+    /// The configuration, if nothing of it is missing.
+    fn into_config(
+        self,
+        warnings: Vec<Problem>,
+        secret_env: BTreeSet<String>,
+        source: SourceMap,
+    ) -> Option<Config> {
+        let Sections { runner, log, lock, ledger, admin } = self.sections;
+        let jobs: Result<Vec<JobSpec>, Reported> = self.jobs.into_iter().collect();
+        Some(Config {
+            runner: runner.ok()?,
+            log: log.ok()?,
+            lock: lock.ok()?,
+            ledger: ledger.ok()?,
+            admin: admin.ok()?,
+            jobs: job::in_order(jobs.ok()?),
+            warnings: Warning::in_order(warnings),
+            secret_env,
+            source,
+        })
+    }
+}

@@ -1,0 +1,233 @@
+//! What must not be shown of the file: which bytes of it, and which texts wherever they turn up.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use toml::de::{DeTable, DeValue};
+
+/// Stands where a secret was.
+const HIDDEN: &str = "***";
+
+/// Words in a key whose value is not shown.
+const TELLING: [&str; 10] = [
+    "url",
+    "password",
+    "passwd",
+    "token",
+    "secret",
+    "credential",
+    "authorization",
+    "cookie",
+    "api_key",
+    "apikey",
+];
+
+/// Tables of a kind's params that hold what the work is given to know: none of it is shown.
+const PRIVATE_TABLES: [&str; 2] = ["env", "headers"];
+
+/// Knows the secrets of one file.
+#[derive(Default)]
+pub(crate) struct Mask {
+    spans: Vec<Range<usize>>,
+    words: BTreeSet<String>,
+    blunt: bool,
+}
+
+impl Mask {
+    /// The secrets written in `tree`, and `resolved`: those that came from elsewhere.
+    pub(crate) fn of(tree: &DeTable<'_>, resolved: &BTreeSet<String>) -> Self {
+        let mut mask = Self { words: resolved.clone(), ..Self::default() };
+        mask.search(tree, false);
+        mask.spans.sort_by_key(|span| span.start);
+        mask
+    }
+
+    /// For a file that cannot be read as TOML, where the tree may lack the secret: every line that
+    /// may hold one is hidden from its first `=` on.
+    pub(crate) fn blunt(self) -> Self {
+        Self { blunt: true, ..self }
+    }
+
+    fn search(&mut self, table: &DeTable<'_>, private: bool) {
+        for (key, value) in table {
+            let key = key.get_ref();
+            let holds_private = PRIVATE_TABLES.contains(&key.as_ref()) && value.get_ref().is_table();
+            self.look_at(value, private || is_telling(key) || holds_private);
+        }
+    }
+
+    fn look_at(&mut self, value: &toml::Spanned<DeValue<'_>>, private: bool) {
+        match value.get_ref() {
+            DeValue::Table(table) => {
+                // `{ env = "NAME" }` says where the secret is, and is worth seeing.
+                let reference = table.len() == 1 && (table.contains_key("env") || table.contains_key("file"));
+                self.search(table, private && !reference);
+            }
+            DeValue::Array(items) => items.iter().for_each(|item| self.look_at(item, private)),
+            DeValue::String(text) if private || is_telling_text(text) => {
+                self.words.insert(text.clone().into_owned());
+                self.spans.push(value.span());
+            }
+            _ if private => self.spans.push(value.span()),
+            _ => {}
+        }
+    }
+
+    /// One line of the file as it may be shown, with the columns (from 0) of its bytes `from..to`.
+    pub(crate) fn line(
+        &self,
+        text: &str,
+        line: Range<usize>,
+        from: usize,
+        to: usize,
+    ) -> (String, usize, usize) {
+        let before = self.spans.partition_point(|span| span.end <= line.start);
+        let mut hidden: Vec<Range<usize>> =
+            self.spans[before..].iter().take_while(|span| span.start < line.end).cloned().collect();
+        if self.blunt && may_hold_secret(&text[line.clone()]) {
+            let value = text[line.clone()].find('=').map_or(line.start, |equals| line.start + equals + 1);
+            hidden = std::iter::once(value..line.end).collect();
+        }
+        let mut shown = String::new();
+        let mut width = 0;
+        let (mut first, mut last) = (None, None);
+        let mut skip_to = line.start;
+        for (offset, c) in text[line.clone()].char_indices() {
+            let at = line.start + offset;
+            if at < skip_to {
+                continue;
+            }
+            let (piece, columns, end) = match hidden.iter().find(|span| span.contains(&at)) {
+                Some(span) => (HIDDEN.to_owned(), HIDDEN.len(), span.end.min(line.end)),
+                None => (visible(c).to_string(), columns_of(c), at + c.len_utf8()),
+            };
+            if first.is_none() && from < end {
+                first = Some(width);
+            }
+            shown.push_str(&piece);
+            width += columns;
+            if last.is_none() && to <= end {
+                last = Some(width);
+            }
+            skip_to = end;
+        }
+        let first = first.unwrap_or(width);
+        (shown, first, last.unwrap_or(width).max(first + 1))
+    }
+
+    /// Text that we did not write ourselves (a kind's complaint, for one), without the secrets.
+    pub(crate) fn scrub(&self, text: &str) -> String {
+        let mut scrubbed = text.to_owned();
+        // Longest first: a secret may hold another.
+        let mut words: Vec<&String> = self.words.iter().filter(|word| word.chars().count() > 2).collect();
+        words.sort_by_key(|word| std::cmp::Reverse(word.len()));
+        for word in words {
+            scrubbed = scrubbed.replace(word.as_str(), HIDDEN);
+            let escaped = word.escape_debug().to_string();
+            scrubbed = scrubbed.replace(&escaped, HIDDEN);
+        }
+        scrubbed
+    }
+}
+
+/// Whether the value of this key is a secret by its name alone.
+pub(crate) fn is_telling(key: &str) -> bool {
+    let key = key.to_lowercase().replace('-', "_");
+    TELLING.iter().any(|word| key.contains(word))
+}
+
+/// Whether text gives itself away: `scheme://user:password@host`, `--password=…`.
+pub(crate) fn is_telling_text(text: &str) -> bool {
+    let userinfo = text.split_once("://").is_some_and(|(_, rest)| {
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+        // An unescaped '/' or '#' in a password ends the authority early; the '@' gives it away.
+        authority.contains('@') || (rest.contains('@') && rest.contains(':'))
+    });
+    let lower = text.to_lowercase();
+    userinfo
+        || ["password=", "passwd=", "token=", "secret=", "bearer "].iter().any(|sign| lower.contains(sign))
+}
+
+fn may_hold_secret(line: &str) -> bool {
+    is_telling(line) || is_telling_text(line) || line.contains('@') || line.contains("headers")
+}
+
+/// A file must not be able to steer the reader's terminal.
+fn visible(c: char) -> char {
+    match c {
+        '\t' => ' ',
+        c if c.is_control() => '\u{fffd}',
+        c => c,
+    }
+}
+
+/// How many columns a terminal gives to a character: two for the scripts of East Asia.
+fn columns_of(c: char) -> usize {
+    match u32::from(c) {
+        0x300..=0x36f | 0x200b..=0x200f | 0xfe00..=0xfe0f => 0,
+        0x1100..=0x115f | 0x2e80..=0xa4cf | 0xac00..=0xd7a3 | 0xf900..=0xfaff | 0xfe30..=0xfe6f => 2,
+        0xff00..=0xff60 | 0xffe0..=0xffe6 | 0x1f300..=0x1faff | 0x20000..=0x3fffd => 2,
+        _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str, blunt: bool) -> Vec<String> {
+        let tree = DeTable::parse_recoverable(text).0;
+        let mask = Mask::of(tree.get_ref(), &BTreeSet::new());
+        let mask = if blunt { mask.blunt() } else { mask };
+        let mut start = 0;
+        let mut lines = Vec::new();
+        for line in text.split('\n') {
+            lines.push(mask.line(text, start..start + line.len(), start, start).0);
+            start += line.len() + 1;
+        }
+        lines
+    }
+
+    #[test]
+    fn a_secret_is_hidden_and_its_neighbours_are_not() {
+        assert_eq!(shown("url = 'redis://h/' # why", false), ["url = *** # why"]);
+        assert_eq!(shown("a = ['x', 'pg://u:pw@h/d']", false), ["a = ['x', ***]"]);
+        assert_eq!(
+            shown("p = { env = { A = 'b' }, argv = ['c'] }", false),
+            ["p = { env = { A = *** }, argv = ['c'] }"]
+        );
+        assert_eq!(shown("token = { env = 'NAME' }", false), ["token = { env = 'NAME' }"]);
+        assert_eq!(shown("password = 12345", false), ["password = ***"]);
+    }
+
+    #[test]
+    fn a_secret_over_several_lines_is_hidden_on_each() {
+        assert_eq!(shown("token = '''one\ntwo'''\nx = 1", false), ["token = ***", "***", "x = 1"]);
+    }
+
+    #[test]
+    fn a_broken_line_is_hidden_as_a_whole_when_it_may_hold_a_secret() {
+        assert_eq!(shown("url = 'redis://u:S3CRET@h", true), ["url =***"]);
+        assert_eq!(shown("every = 'abc", true), ["every = 'abc"]);
+    }
+
+    #[test]
+    fn columns_are_those_of_what_is_shown() {
+        let text = "说 = 'x', url = 'abcdef'";
+        let tree = DeTable::parse_recoverable("url = 1").0;
+        let mut mask = Mask::of(tree.get_ref(), &BTreeSet::new());
+        let at = text.find("'abcdef'").expect("there");
+        mask.spans = std::iter::once(at..text.len()).collect();
+        assert_eq!(
+            mask.line(text, 0..text.len(), at, text.len()),
+            ("说 = 'x', url = ***".to_owned(), 16, 19)
+        );
+    }
+
+    #[test]
+    fn messages_lose_every_secret_longest_first() {
+        let words = BTreeSet::from(["hunter2".to_owned(), "hunter2-and-more".to_owned(), "ab".to_owned()]);
+        let mask = Mask { words, ..Mask::default() };
+        assert_eq!(mask.scrub("got \"hunter2-and-more\" and hunter2, ab"), "got \"***\" and ***, ab");
+    }
+}

@@ -1,0 +1,52 @@
+//! The one list of what the file can already say and the product cannot do yet. Building something
+//! ends with deleting its row here.
+
+use config::{Value, ValueKind};
+
+use super::value::Fault;
+
+/// A key of a job, and the only values of it that are built.
+const KEYS: &[(&str, &[&str])] = &[
+    ("overlap", &["skip", "allow"]),
+    ("misfire", &["latest"]),
+    ("max_catchup", &["100"]),
+    ("guard", &["both", "ledger"]),
+    ("shards", &["1"]),
+];
+
+/// Sections that are not built at all.
+const SECTIONS: &[&str] = &["admin"];
+
+/// Why this value of a key is refused although it is a good one; `None` when it is built.
+pub(crate) fn refusal(key: &str, value: &Value) -> Option<Fault> {
+    let (_, built) = KEYS.iter().find(|(name, _)| *name == key)?;
+    let (plain, written) = match &value.kind {
+        ValueKind::String(text) => (text.clone(), format!("{text:?}")),
+        other => (other.to_string(), other.to_string()),
+    };
+    if built.contains(&plain.trim()) {
+        return None;
+    }
+    let hint = format!("leave it out, or write {}", built.join(" or "));
+    Some(Fault::new(format!("{key} = {written} is not built yet")).hint(hint))
+}
+
+/// Why this section is refused; `None` when it is built.
+pub(crate) fn section_refusal(section: &str) -> Option<Fault> {
+    SECTIONS
+        .contains(&section)
+        .then(|| Fault::new(format!("[{section}] is not built yet")).hint("leave the section out"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_built_value_passes_and_another_is_named() {
+        assert_eq!(refusal("overlap", &Value::new(None, "skip")), None);
+        assert_eq!(refusal("timeout", &Value::new(None, "1m")), None);
+        let fault = refusal("max_catchup", &Value::new(None, 7_i64)).expect("a refusal");
+        assert_eq!(fault.message, "max_catchup = 7 is not built yet");
+    }
+}
