@@ -1,0 +1,14 @@
+//! What only the ledger in a file has to prove: several processes on it, killed ones among them.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests hold their own time and hand it to their own child processes"
+)]
+
+#[path = "sqlite/opening.rs"]
+mod opening;
+#[path = "sqlite/peer.rs"]
+mod peer;
+#[path = "sqlite/racing.rs"]
+mod racing;
+#[path = "sqlite/scene.rs"]
+mod scene;

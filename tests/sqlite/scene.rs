@@ -1,0 +1,93 @@
+//! A fresh file, and the values that the tests speak in.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use runner::firing::{Delivery, Firing, Instance, JobName, Origin, State};
+use runner::ledger::{ClaimRequest, Ending, Entry, JobRegistration, Run, Settlement, SqliteLedger, Upkeep};
+use tempfile::TempDir;
+use uuid::Uuid;
+
+pub const JOB: &str = "orders";
+pub const LEASE: Duration = Duration::from_secs(30);
+
+pub struct Scene {
+    dir: TempDir,
+}
+
+impl Scene {
+    pub fn new() -> Self {
+        Self { dir: TempDir::new().expect("a temporary directory") }
+    }
+
+    pub fn file(&self) -> PathBuf {
+        self.dir.path().join("runner.db")
+    }
+
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// The ledger, with [`JOB`] known to it.
+    pub async fn ledger(&self) -> SqliteLedger {
+        let ledger = open(&self.file()).await;
+        register(&ledger, &[JOB]).await;
+        ledger
+    }
+}
+
+pub async fn open(file: &Path) -> SqliteLedger {
+    SqliteLedger::open(&url(file), "test", Duration::from_secs(1), true).await.expect("the file opens")
+}
+
+pub fn url(file: &Path) -> String {
+    format!("sqlite:{}", file.display())
+}
+
+pub async fn register(ledger: &SqliteLedger, jobs: &[&str]) {
+    let jobs: Vec<_> = jobs
+        .iter()
+        .map(|name| JobRegistration { name: (*name).to_owned(), spec_hash: "1".to_owned() })
+        .collect();
+    ledger.register(&jobs).await.expect("registered");
+}
+
+/// An instant that has just come, `back` seconds further in the past.
+pub fn second(back: i64) -> DateTime<Utc> {
+    let now = Utc::now().timestamp();
+    DateTime::from_timestamp(now, 0).expect("now") - TimeDelta::seconds(back)
+}
+
+pub fn firing(scheduled_at: DateTime<Utc>) -> Firing {
+    Firing {
+        job: JobName::new(JOB).expect("a name"),
+        scheduled_at,
+        shard: 0,
+        trigger_key: String::new(),
+        origin: Origin::Schedule,
+    }
+}
+
+/// A claim of a firing that does not exclude others, so that many can run at once.
+pub fn claim_of(firing: Firing, owner: &str) -> ClaimRequest {
+    ClaimRequest {
+        firing,
+        entry: Entry::Fresh { not_after: Duration::from_secs(86_400) },
+        claim_id: Uuid::new_v4(),
+        owner: Instance::new(owner, Uuid::new_v4()),
+        exclusive: false,
+        delivery: Delivery::AtLeastOnce,
+        lease: LEASE,
+    }
+}
+
+pub fn success(run: Run) -> Settlement {
+    Settlement {
+        run,
+        ending: Ending::Terminal { state: State::Succeeded, reason: None },
+        crashed: false,
+        error: None,
+        output: None,
+    }
+}
