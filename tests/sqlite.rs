@@ -1,8 +1,6 @@
 //! What only the ledger in a file has to prove: several processes on it, killed ones among them.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "tests hold their own time and hand it to their own child processes"
-)]
+#![expect(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![expect(clippy::disallowed_methods, reason = "tests hold their own time and speak to their own children")]
 
 #[path = "sqlite/opening.rs"]
 mod opening;

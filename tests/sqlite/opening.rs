@@ -1,13 +1,12 @@
 //! Coming up, and refusing to.
 
 use std::error::Error;
-use std::time::Duration;
 
 use runner::ledger::{LedgerError, Reader, SqliteLedger, Upkeep};
 use sqlx::{Connection, SqliteConnection};
 
 use crate::peer::{self, Peer};
-use crate::scene::{self, JOB, Scene};
+use crate::scene::{self, JOB, Scene, options};
 
 #[tokio::test]
 async fn four_processes_that_open_a_fresh_file_at_once_all_come_up() {
@@ -38,7 +37,7 @@ async fn an_open_ledger_can_be_opened_by_another() {
 
 #[tokio::test]
 async fn a_ledger_in_memory_needs_no_file_and_is_its_own() {
-    let open = || SqliteLedger::open("sqlite::memory:", "test", Duration::ZERO, true);
+    let open = || SqliteLedger::open(options("sqlite::memory:", true));
     let (one, other) = (open().await.expect("memory"), open().await.expect("memory"));
     scene::register(&one, &[JOB]).await;
     assert_eq!(one.jobs().await.expect("jobs").len(), 1);
@@ -48,9 +47,9 @@ async fn a_ledger_in_memory_needs_no_file_and_is_its_own() {
 #[tokio::test]
 async fn migrating_names_what_was_applied_and_applies_it_once() {
     let scene = Scene::new();
-    let url = scene::url(&scene.file());
-    assert_eq!(SqliteLedger::migrate(&url).await.expect("migrated"), ["0001_ledger"]);
-    assert!(SqliteLedger::migrate(&url).await.expect("migrated").is_empty());
+    let options = options(&scene::url(&scene.file()), true);
+    assert_eq!(SqliteLedger::migrate(&options).await.expect("migrated"), ["0001_ledger"]);
+    assert!(SqliteLedger::migrate(&options).await.expect("migrated").is_empty());
 }
 
 #[tokio::test]
@@ -71,7 +70,7 @@ async fn without_leave_to_migrate_an_empty_database_is_refused() {
 async fn without_leave_to_migrate_a_finished_ledger_opens() {
     let scene = Scene::new();
     scene.ledger().await;
-    let ledger = SqliteLedger::open(&scene::url(&scene.file()), "test", Duration::ZERO, false).await;
+    let ledger = SqliteLedger::open(options(&scene::url(&scene.file()), false)).await;
     assert_eq!(ledger.expect("opened").jobs().await.expect("jobs").len(), 1);
 }
 
@@ -84,8 +83,7 @@ async fn a_file_that_is_no_database_is_refused() {
 
 #[tokio::test]
 async fn a_directory_that_does_not_take_files_is_refused() {
-    let url = "sqlite:/proc/runner.db";
-    let error = SqliteLedger::open(url, "test", Duration::ZERO, true).await.expect_err("refused");
+    let error = SqliteLedger::open(options("sqlite:/proc/runner.db", true)).await.expect_err("refused");
     assert_eq!(
         error.to_string(),
         "cannot open the ledger: /proc/runner.db cannot be written, and files beside it neither"
@@ -110,7 +108,7 @@ async fn a_ledger_of_a_newer_program_is_refused() {
 #[tokio::test]
 async fn a_url_without_a_path_or_with_parameters_is_refused() {
     for (url, wanted) in [("sqlite:", "needs a path"), ("sqlite:runner.db?mode=ro", "no parameters")] {
-        let error = SqliteLedger::open(url, "test", Duration::ZERO, true).await.expect_err("refused");
+        let error = SqliteLedger::open(options(url, true)).await.expect_err("refused");
         assert!(error.to_string().contains(wanted), "{error}");
     }
 }
@@ -131,7 +129,7 @@ async fn tables_of_the_user_may_live_in_the_same_file() {
 
 /// What opening the scene's file is refused with, after the file's name.
 async fn hint(scene: &Scene, migrate: bool) -> String {
-    let opened = SqliteLedger::open(&scene::url(&scene.file()), "test", Duration::ZERO, migrate).await;
+    let opened = SqliteLedger::open(options(&scene::url(&scene.file()), migrate)).await;
     match opened {
         Err(LedgerError::Unusable { hint, .. }) => {
             let name = scene.file().display().to_string();

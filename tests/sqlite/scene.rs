@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use runner::firing::{Delivery, Firing, Instance, JobName, Origin, State};
-use runner::ledger::{ClaimRequest, Ending, Entry, JobRegistration, Run, Settlement, SqliteLedger, Upkeep};
+use runner::ledger::{
+    ClaimRequest, Ending, Entry, JobRegistration, LedgerOptions, Run, Settlement, SqliteLedger, Upkeep,
+};
 use tempfile::TempDir;
 use uuid::Uuid;
 
@@ -25,10 +27,6 @@ impl Scene {
         self.dir.path().join("runner.db")
     }
 
-    pub fn dir(&self) -> &Path {
-        self.dir.path()
-    }
-
     /// The ledger, with [`JOB`] known to it.
     pub async fn ledger(&self) -> SqliteLedger {
         let ledger = open(&self.file()).await;
@@ -38,11 +36,21 @@ impl Scene {
 }
 
 pub async fn open(file: &Path) -> SqliteLedger {
-    SqliteLedger::open(&url(file), "test", Duration::from_secs(1), true).await.expect("the file opens")
+    SqliteLedger::open(options(&url(file), true)).await.expect("the file opens")
 }
 
 pub fn url(file: &Path) -> String {
     format!("sqlite:{}", file.display())
+}
+
+pub fn options(url: &str, migrate: bool) -> LedgerOptions {
+    LedgerOptions {
+        url: url.to_owned(),
+        namespace: "test".into(),
+        timeout: Duration::from_secs(1),
+        pooler: false,
+        migrate,
+    }
 }
 
 pub async fn register(ledger: &SqliteLedger, jobs: &[&str]) {

@@ -26,7 +26,7 @@ use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteConnection};
 use self::fault::Fault;
 use self::lane::Lane;
 use self::open::Place;
-use super::{Answer, LedgerError};
+use super::{Answer, LedgerError, LedgerOptions};
 
 type Statement<'q> = Query<'q, Sqlite, SqliteArguments>;
 
@@ -44,9 +44,9 @@ pub struct SqliteLedger {
 }
 
 impl SqliteLedger {
-    /// Opens the file of `url` (`sqlite:<path>`, or `sqlite::memory:` for a ledger that ends with this
-    /// value). With `migrate` it is created where it is missing and brought up to date. A call that has
-    /// no answer after `timeout`, or 5 s if that is longer, fails.
+    /// Opens the file that the URL names (`sqlite:<path>`, or `sqlite::memory:` for a ledger that ends
+    /// with this value). With `migrate` it is created where it is missing and brought up to date. A
+    /// call that has no answer after `timeout`, or 5 s if that is longer, fails.
     ///
     /// # Errors
     /// [`LedgerError::Unusable`] when the file cannot be written, is no ledger, or is one of a newer
@@ -54,16 +54,12 @@ impl SqliteLedger {
     ///
     /// # Cancel safety
     /// Safe to drop and call again.
-    pub async fn open(
-        url: &str,
-        namespace: impl Into<Arc<str>>,
-        timeout: Duration,
-        migrate: bool,
-    ) -> Result<Self, LedgerError> {
+    pub async fn open(options: LedgerOptions) -> Result<Self, LedgerError> {
+        let LedgerOptions { url, namespace, timeout, migrate, .. } = options;
         let patience = timeout.max(LEAST_PATIENCE);
-        let opened = Place::parse(url)?.open(migrate, patience).await?;
+        let opened = Place::parse(&url)?.open(migrate, patience).await?;
         Ok(Self {
-            namespace: namespace.into(),
+            namespace,
             patience,
             writer: opened.writer,
             readers: opened.readers,
@@ -71,12 +67,15 @@ impl SqliteLedger {
         })
     }
 
-    /// Creates the file where it is missing, applies what it lacks, and names that.
+    /// Creates the file where it is missing, applies what it lacks, and names that, like `0001_ledger`.
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub async fn migrate(url: &str) -> Result<Vec<String>, LedgerError> {
-        Place::parse(url)?.migrate(LEAST_PATIENCE).await
+    ///
+    /// # Cancel safety
+    /// Safe to drop and call again: each migration is applied as a whole or not at all.
+    pub async fn migrate(options: &LedgerOptions) -> Result<Vec<String>, LedgerError> {
+        Place::parse(&options.url)?.migrate(LEAST_PATIENCE).await
     }
 
     /// Bounds an operation in time and says what it was about when it fails.
