@@ -3,11 +3,13 @@
 #[path = "schedules/reference.rs"]
 mod reference;
 
+#[path = "schedules/properties.rs"]
+mod properties;
+
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
-use runner::firing::JobName;
 use runner::schedule::Timetable;
 
 fn at(text: &str) -> DateTime<Utc> {

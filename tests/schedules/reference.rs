@@ -6,14 +6,14 @@ use chrono::{DateTime, Datelike, Days, NaiveDate, NaiveDateTime, TimeDelta, Time
 use chrono_tz::Tz;
 
 /// An expression, read without any checks.
-pub struct Reference {
+pub(crate) struct Reference {
     text: [String; 6],
     by_elapsed_time: bool,
 }
 
 impl Reference {
     /// Reads an expression that is known to be a good one.
-    pub fn new(expr: &str) -> Self {
+    pub(crate) fn new(expr: &str) -> Self {
         let mut words: Vec<String> = expr.split_whitespace().map(str::to_uppercase).collect();
         if words.len() == 5 {
             words.insert(0, "0".into());
@@ -24,16 +24,17 @@ impl Reference {
     }
 
     /// Every instant after `after` until `until`.
-    pub fn between(&self, zone: Tz, after: DateTime<Utc>, until: DateTime<Utc>) -> Vec<DateTime<Utc>> {
+    pub(crate) fn between(&self, zone: Tz, after: DateTime<Utc>, until: DateTime<Utc>) -> Vec<DateTime<Utc>> {
         let shows = |instant: DateTime<Utc>| instant.with_timezone(&zone).naive_local();
         // What the clock shows changes by whole minutes, and so may the walk.
         let whole = self.text[0] == "0" && after.second() == 0;
         let stride = TimeDelta::seconds(if whole { 60 } else { 1 });
         let mut fires = Vec::new();
         // More than the longest repetition before the window, to know what has been shown already.
-        let mut instant = after - TimeDelta::hours(26);
-        let mut shown = shows(instant);
-        let mut highest = shown;
+        let before = (0..26 * 60).map(|n| after - TimeDelta::minutes(n));
+        let ends = before.flat_map(|end| [end, end - TimeDelta::seconds(1)]);
+        let mut highest = ends.map(shows).max().unwrap();
+        let (mut instant, mut shown) = (after, shows(after));
         while instant < until {
             instant += stride;
             let shows_now = shows(instant);
@@ -53,7 +54,7 @@ impl Reference {
                 };
                 jumped_over || (first_time && self.matches(shows_now))
             };
-            if fire && instant > after {
+            if fire {
                 fires.push(instant);
             }
             shown = shows_now;
