@@ -60,7 +60,6 @@ impl Default for WardenProgram {
 /// The runner's hold on a warden. Dropping it closes the pipe, which ends the command.
 #[derive(Debug)]
 pub(in crate::kinds) struct Ward {
-    // Before `warden`, and never taken by it: `Child::wait` closes a pipe that it owns.
     orders: ChildStdin,
     reports: Lines<BufReader<ChildStdout>>,
     output: Option<ChildStderr>,
