@@ -43,8 +43,11 @@ pub(crate) fn wait_for_starts(effects: &Effects, job: &str, count: usize, deadli
 /// Every firing of `job` that was started was started once.
 #[track_caller]
 pub(crate) fn assert_nothing_doubled(effects: &Effects, job: &str) {
-    let doubled: Vec<_> =
-        effects.effects_per_firing().into_iter().filter(|((name, ..), count)| name == job && *count > 1).collect();
+    let doubled: Vec<_> = effects
+        .effects_per_firing()
+        .into_iter()
+        .filter(|((name, ..), count)| name == job && *count > 1)
+        .collect();
     assert!(doubled.is_empty(), "started more than once: {doubled:#?}");
 }
 

@@ -9,8 +9,7 @@ use crate::cluster::{Cluster, assert_no_gap, assert_nothing_doubled, let_pass, s
 #[test]
 fn postgresql_down_for_five_seconds_lets_nothing_run_without_a_row_and_work_resumes_at_once() {
     let cluster = Cluster::start();
-    let deployment =
-        cluster.deployment().ttl("3s").job("tick", Duration::from_millis(50), "every = \"1s\"");
+    let deployment = cluster.deployment().ttl("3s").job("tick", Duration::from_millis(50), "every = \"1s\"");
     let replicas = deployment.start(3);
     let effects = deployment.effects();
     wait_for_starts(effects, "tick", 2, Duration::from_secs(30));

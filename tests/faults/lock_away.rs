@@ -45,8 +45,7 @@ fn a_lock_that_is_flushed_all_the_time_neither_doubles_a_firing_nor_lets_a_job_o
 #[test]
 fn redis_down_for_nine_seconds_neither_misses_nor_doubles_a_firing_that_goes_by_the_ledger() {
     let cluster = Cluster::start();
-    let deployment =
-        cluster.deployment().ttl("3s").job("tick", Duration::from_millis(50), "every = \"1s\"");
+    let deployment = cluster.deployment().ttl("3s").job("tick", Duration::from_millis(50), "every = \"1s\"");
     let mut replicas = deployment.start(2);
     wait_for_starts(deployment.effects(), "tick", 2, Duration::from_secs(30));
     cluster.redis.kill();
@@ -94,6 +93,7 @@ fn a_job_that_does_not_run_without_the_lock_is_skipped_while_redis_is_down_and_g
     assert_no_gap(&rows, SECOND);
     let counted = states(&rows);
     assert!(counted.get("skipped(lock_unavailable)").is_some_and(|count| *count >= 4), "{counted:?}");
-    let settled = rows.iter().all(|row| ["succeeded", "skipped(lock_unavailable)"].contains(&state(row).as_str()));
+    let settled =
+        rows.iter().all(|row| ["succeeded", "skipped(lock_unavailable)"].contains(&state(row).as_str()));
     assert!(settled, "{counted:?}");
 }

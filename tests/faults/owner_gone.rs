@@ -44,8 +44,11 @@ fn wait_for_state(deployment: &Deployment, job: &str, wanted: &str, deadline: Du
 fn another_replica_takes_over_from_an_owner_that_was_killed_and_the_dead_owners_command_is_gone() {
     let cluster = Cluster::start();
     let work = Duration::from_secs(4);
-    let (deployment, mut owner, others) =
-        one_firing(cluster.deployment().ttl("2s").job("pay", work, &format!("{}\ntimeout = \"10s\"", soon())));
+    let (deployment, mut owner, others) = one_firing(cluster.deployment().ttl("2s").job(
+        "pay",
+        work,
+        &format!("{}\ntimeout = \"10s\"", soon()),
+    ));
     let started = deployment.effects().all()[0].clone();
     owner.kill9();
     let row = wait_for_state(&deployment, "pay", "succeeded", Duration::from_secs(15));
@@ -77,8 +80,11 @@ fn a_job_of_at_most_once_whose_owner_was_killed_ends_as_lost_and_does_not_run_ag
 fn an_owner_that_wakes_from_a_freeze_records_nothing_and_says_what_it_lost() {
     let cluster = Cluster::start();
     let work = Duration::from_secs(4);
-    let (deployment, mut owner, others) =
-        one_firing(cluster.deployment().ttl("2s").job("pay", work, &format!("{}\ntimeout = \"10s\"", soon())));
+    let (deployment, mut owner, others) = one_firing(cluster.deployment().ttl("2s").job(
+        "pay",
+        work,
+        &format!("{}\ntimeout = \"10s\"", soon()),
+    ));
     owner.stop();
     let row = wait_for_state(&deployment, "pay", "succeeded", Duration::from_secs(20));
     assert_eq!(row["attempt"], 2);

@@ -125,7 +125,11 @@ fn question() -> impl Strategy<Value = (String, Tz, DateTime<Utc>)> {
 
 /// How far to look: enough for some firings, not so far that brute force takes for ever.
 fn window(expr: &str) -> TimeDelta {
-    if expr.split(' ').count() == 6 && !expr.starts_with("0 ") { TimeDelta::hours(5) } else { TimeDelta::hours(80) }
+    if expr.split(' ').count() == 6 && !expr.starts_with("0 ") {
+        TimeDelta::hours(5)
+    } else {
+        TimeDelta::hours(80)
+    }
 }
 
 /// An expression that never fires is refused; brute force must agree.

@@ -72,8 +72,7 @@ impl Reference {
         {
             return false;
         }
-        let months =
-            ["", "JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
+        let months = ["", "JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
         if !has(month, face.month(), 1, 12, &months) {
             return false;
         }
@@ -92,7 +91,8 @@ fn item_has(item: &str, value: u32, low: u32, high: u32, names: &[&str]) -> bool
     let number = |text: &str| -> u32 {
         names.iter().position(|name| *name == text).map_or_else(|| text.parse().unwrap(), |n| n as u32)
     };
-    let (body, step) = item.split_once('/').map_or((item, None), |(b, s)| (b, Some(s.parse::<u32>().unwrap())));
+    let (body, step) =
+        item.split_once('/').map_or((item, None), |(b, s)| (b, Some(s.parse::<u32>().unwrap())));
     let (from, to) = match body.split_once('-') {
         _ if body == "*" || body == "?" => (low, high),
         Some((from, to)) => (number(from), number(to)),

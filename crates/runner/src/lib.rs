@@ -10,6 +10,7 @@ pub mod kinds;
 pub mod ledger;
 mod lifecycle;
 mod pulse;
+mod reconcile;
 mod registry;
 mod runner;
 pub mod schedule;

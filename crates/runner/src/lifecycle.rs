@@ -99,7 +99,15 @@ impl Signals {
             _ = self.interrupt.recv() => {}
         }
     }
+
+    async fn let_echo_pass(&mut self) {
+        let _one_or_none = tokio::time::timeout(ONE_SIGNAL, self.next()).await;
+    }
 }
+
+/// Signals closer together than this are one: some process managers signal a process and then its
+/// group, and nobody means "now" by that.
+const ONE_SIGNAL: Duration = Duration::from_millis(100);
 
 /// Waits for a signal (or for `drain` to be closed from within), then takes the steps in order.
 ///
@@ -113,10 +121,13 @@ pub async fn run_until_drained(
     parting: Duration,
 ) {
     tokio::select! {
-        () = signals.next() => info!(?grace, "draining: no new firings, runs may finish"),
+        () = signals.next() => {
+            drain.close();
+            info!(?grace, "draining: no new firings, runs may finish");
+            signals.let_echo_pass().await;
+        }
         () = drain.closing() => {}
     }
-    drain.close();
     firings.close();
     tokio::select! {
         () = firings.wait() => return,

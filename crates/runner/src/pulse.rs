@@ -90,7 +90,10 @@ impl Pulse {
     /// Tells the pulse what a call to the ledger has just shown, without waiting for the next probe.
     pub fn lost(&self, error: &LedgerError) {
         if error.is_unavailable() && self.beating.send_replace(false) {
-            warn!(error = error as &dyn std::error::Error, "the ledger does not answer; no firing contends until it does");
+            warn!(
+                error = error as &dyn std::error::Error,
+                "the ledger does not answer; no firing contends until it does"
+            );
         }
     }
 

@@ -16,7 +16,7 @@ use tracing::{info, warn};
 use crate::config::{Guard, JobSpec, Overlap};
 use crate::ledger::{Decision, Gap, Horizon, LedgerError, Question, Upkeep};
 use crate::registry::BoundJob;
-use crate::schedule::{self, MisfireRule, Verdict, misfire};
+use crate::schedule::{self, MisfireRule, Verdict};
 use crate::telemetry;
 
 /// The newest missed firings get a row each; the older ones are counted in the oldest of those.
@@ -63,31 +63,31 @@ fn decide(spec: &JobSpec, horizon: &Horizon, now: DateTime<Utc>) -> Option<Decis
         return None;
     }
     let there: BTreeSet<(DateTime<Utc>, u32)> = horizon.rows.iter().copied().collect();
-    let missing =
-        |instant: &DateTime<Utc>| (0..spec.shards).any(|shard| !there.contains(&(*instant, shard)));
-    let gaps: Vec<DateTime<Utc>> = instants.into_iter().filter(missing).collect();
+    let missing = |instant: &DateTime<Utc>| (0..spec.shards).any(|shard| !there.contains(&(*instant, shard)));
+    let gaps: Vec<schedule::Gap> = instants
+        .into_iter()
+        .filter(missing)
+        .map(|instant| schedule::Gap { scheduled_at: instant, due_at: due_at(spec, instant) })
+        .collect();
     if gaps.is_empty() && until - horizon.decided_until < RAISE_AFTER {
         return None;
     }
     let rule = MisfireRule {
+        ttl: spec.budget.ttl,
+        start_deadline: spec.start_deadline,
         policy: spec.misfire,
         max_catchup: spec.max_catchup,
-        always_within: spec.budget.ttl.saturating_mul(2),
-        start_deadline: spec.start_deadline,
     };
-    let verdicts = misfire(&gaps, now, |instant| due_at(spec, instant), &rule);
+    let verdicts = schedule::judge(&gaps, now, &rule);
     let rows = rows(&verdicts);
-    let gaps = rows
-        .into_iter()
-        .flat_map(|(instant, run, detail)| {
-            (0..spec.shards).filter(move |shard| !there_has(horizon, instant, *shard)).map(move |shard| Gap {
-                scheduled_at: instant,
-                shard,
-                run,
-                detail: detail.clone(),
+    let gaps =
+        rows.into_iter()
+            .flat_map(|(instant, run, detail)| {
+                (0..spec.shards)
+                    .filter(move |shard| !there_has(horizon, instant, *shard))
+                    .map(move |shard| Gap { scheduled_at: instant, shard, run, detail: detail.clone() })
             })
-        })
-        .collect();
+            .collect();
     Some(Decision {
         job: horizon.job.clone(),
         decided_until: horizon.decided_until,
@@ -136,7 +136,7 @@ fn age(now: DateTime<Utc>, due: DateTime<Utc>) -> Duration {
 
 /// A row for each firing that runs and for the newest that do not; the others are told in words.
 fn rows(verdicts: &[(DateTime<Utc>, Verdict)]) -> Vec<(DateTime<Utc>, bool, Option<String>)> {
-    let missed = verdicts.iter().filter(|(_, verdict)| *verdict == Verdict::Miss).count();
+    let missed = verdicts.iter().filter(|(_, verdict)| *verdict == Verdict::Skip).count();
     let mut untold = missed.saturating_sub(MISSED_ROWS);
     let mut swallowed: Option<(DateTime<Utc>, DateTime<Utc>, usize)> = None;
     let mut rows = Vec::new();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
-use crate::config::{Config, ConfigErrors, JobSpec, Kinds, ParamProblem, read_params};
+use crate::config::{Config, ConfigErrors, JobSpec, Kinds, ParamProblem, Problem, read_params};
 use crate::job::{ErasedJob, Job};
 use crate::kinds::{Command, CommandParams};
 
@@ -95,14 +95,23 @@ impl Registry {
             };
             match made {
                 Ok(work) => bound.push(Arc::new(BoundJob { spec: spec.clone(), work })),
-                Err(problem) => problems.push(config.param_problem(spec, &problem)),
+                Err(problem) => problems.push(at_its_line(config, spec, problem)),
             }
         }
-        match config.errors(problems) {
+        match ConfigErrors::new(config.source.file(), problems) {
             Some(errors) => Err(errors),
             None => Ok(bound),
         }
     }
+}
+
+fn at_its_line(config: &Config, spec: &JobSpec, problem: ParamProblem) -> Problem {
+    let mut key = format!("jobs.{}.params", spec.name);
+    if !problem.path.is_empty() {
+        key.push('.');
+        key.push_str(&problem.path);
+    }
+    config.problem_at(&key, problem.message, problem.hint)
 }
 
 impl Kinds for Registry {

@@ -233,10 +233,7 @@ impl Engine {
 }
 
 /// What is wrong with a background task that has ended, if anything is.
-fn fault(
-    ended: Result<Result<(), String>, tokio::task::JoinError>,
-    expected: bool,
-) -> Option<String> {
+fn fault(ended: Result<Result<(), String>, tokio::task::JoinError>, expected: bool) -> Option<String> {
     match ended {
         Ok(Ok(())) if expected => None,
         Ok(Ok(())) => Some("it returned".into()),

@@ -183,7 +183,8 @@ mod tests {
         let mut shaky = group(100, 30);
         let mut one: Vec<_> = (100..110).flat_map(|now| steady.plan(at(now), at(now) + LOOK_AHEAD)).collect();
         let beats = [100, 100, 101, 104, 104, 109];
-        let mut other: Vec<_> = beats.into_iter().flat_map(|now| shaky.plan(at(now), at(now) + LOOK_AHEAD)).collect();
+        let mut other: Vec<_> =
+            beats.into_iter().flat_map(|now| shaky.plan(at(now), at(now) + LOOK_AHEAD)).collect();
         one.sort_unstable();
         other.sort_unstable();
         assert_eq!(one, (101..=111).map(at).collect::<Vec<_>>());

@@ -65,7 +65,12 @@ impl Sweep {
             let reason = run.reason.as_deref().unwrap_or("");
             match run.state {
                 State::Queued => {
-                    info!(job = run.job, id = run.run.id.0, fence = run.run.fence.0, "the owner of a run vanished; queued again");
+                    info!(
+                        job = run.job,
+                        id = run.run.id.0,
+                        fence = run.run.fence.0,
+                        "the owner of a run vanished; queued again"
+                    );
                 }
                 state => {
                     warn!(job = run.job, id = run.run.id.0, fence = run.run.fence.0, %state, reason, "the owner of a run vanished");
@@ -75,7 +80,12 @@ impl Sweep {
         Ok(swept.len())
     }
 
-    fn suspects(&mut self, now: BootInstant, rows: &[Running], terms: impl Fn(&str) -> SweepTerms) -> Vec<Suspect> {
+    fn suspects(
+        &mut self,
+        now: BootInstant,
+        rows: &[Running],
+        terms: impl Fn(&str) -> SweepTerms,
+    ) -> Vec<Suspect> {
         let mut still = HashMap::with_capacity(rows.len());
         let mut suspects = Vec::new();
         for row in rows {

@@ -22,7 +22,8 @@ pub(crate) fn lock_acquire(job: &JobName, outcome: &'static str) {
 pub(crate) fn lock_released(job: &JobName, report: &lockcore::LeaseReport) {
     histogram!("runner_lock_hold_seconds", "job" => label(job)).record(report.held_for.as_secs_f64());
     counter!("runner_lock_renewals_total", "outcome" => "renewed").increment(u64::from(report.renewals_ok));
-    counter!("runner_lock_renewals_total", "outcome" => "failed").increment(u64::from(report.renewals_failed));
+    counter!("runner_lock_renewals_total", "outcome" => "failed")
+        .increment(u64::from(report.renewals_failed));
     if report.cap_reached {
         counter!("runner_lock_renewal_cap_reached_total", "job" => label(job)).increment(1);
     }

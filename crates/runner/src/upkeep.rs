@@ -10,6 +10,7 @@ use tracing::{debug, info, warn};
 
 use crate::executor::{Executor, Ticket};
 use crate::ledger::{Due, FiringId, JobRegistration, LedgerError, Upkeep};
+use crate::reconcile;
 use crate::registry::BoundJob;
 use crate::sweep::{Sweep, SweepTerms};
 
@@ -32,6 +33,7 @@ pub struct Caretaker {
     stranger: SweepTerms,
     retention: Duration,
     registered: bool,
+    reconciled: Option<BootInstant>,
     pruned: Option<BootInstant>,
 }
 
@@ -80,14 +82,14 @@ impl Caretaker {
             stranger: SweepTerms { ttl, max_crashes: 3 },
             retention,
             registered: false,
+            reconciled: None,
             pruned: None,
         }
     }
 
     /// Takes care until the replica drains.
     pub async fn run(mut self) {
-        let shortest = self.jobs.values().map(|job| job.spec.budget.ttl).min().unwrap_or(self.stranger.ttl);
-        let period = Duration::from_secs(1).min(shortest / 2);
+        let period = Duration::from_secs(1).min(self.shortest_ttl() / 2);
         let drain = self.executor.drain.clone();
         loop {
             let round = async {
@@ -110,6 +112,7 @@ impl Caretaker {
 
     async fn round(&mut self) -> Result<(), LedgerError> {
         self.register().await?;
+        self.reconcile().await?;
         self.poll().await?;
         let jobs = &self.jobs;
         let stranger = self.stranger;
@@ -137,6 +140,22 @@ impl Caretaker {
             self.registered = true;
         }
         Ok(())
+    }
+
+    /// Looks for gaps: at the start, and then often enough that one is found within a ttl of its age.
+    async fn reconcile(&mut self) -> Result<(), LedgerError> {
+        let now = self.executor.clock.boot_now();
+        let every = (self.shortest_ttl() / 2).clamp(Duration::from_secs(1), Duration::from_secs(10));
+        if self.reconciled.is_some_and(|last| now.saturating_since(last) < every) {
+            return Ok(());
+        }
+        reconcile::once(&*self.upkeep, &self.jobs, self.executor.pulse.now()).await?;
+        self.reconciled = Some(now);
+        Ok(())
+    }
+
+    fn shortest_ttl(&self) -> Duration {
+        self.jobs.values().map(|job| job.spec.budget.ttl).min().unwrap_or(self.stranger.ttl)
     }
 
     async fn poll(&self) -> Result<(), LedgerError> {
@@ -176,5 +195,6 @@ impl Caretaker {
 
 /// Jobs as the ledger knows them.
 pub(crate) fn registrations<'a>(jobs: impl Iterator<Item = &'a Arc<BoundJob>>) -> Vec<JobRegistration> {
-    jobs.map(|job| JobRegistration { name: job.spec.name.to_string(), spec_hash: job.spec.spec_hash() }).collect()
+    jobs.map(|job| JobRegistration { name: job.spec.name.to_string(), spec_hash: job.spec.spec_hash() })
+        .collect()
 }

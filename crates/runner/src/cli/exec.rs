@@ -105,7 +105,9 @@ fn tell(fate: &Fate, out: &mut dyn Write) -> ExitCode {
         Fate::Skipped(reason) => format!("skipped: {reason}"),
         Fate::Drained => "stopped before it began".to_owned(),
         Fate::LetGo => "gave up: the job's lock stayed taken for a whole ttl".to_owned(),
-        Fate::Elsewhere | Fate::Waiting | Fate::Refused => "it did not run: the ledger did not take it".to_owned(),
+        Fate::Elsewhere | Fate::Waiting | Fate::Refused => {
+            "it did not run: the ledger did not take it".to_owned()
+        }
     };
     complain(&message);
     ExitCode::from(FAILED)

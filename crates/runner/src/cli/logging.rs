@@ -1,5 +1,7 @@
 //! Log lines: text for people, JSON for programs, always on stderr.
 
+use std::io::IsTerminal;
+
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -17,7 +19,10 @@ pub(crate) fn start(settings: &LogSettings) {
         filter = filter.with_target(library, settings.level.min(tracing::level_filters::LevelFilter::WARN));
     }
     let layer = match settings.format {
-        LogFormat::Text => fmt::layer().with_writer(std::io::stderr).with_target(false).boxed(),
+        LogFormat::Text => {
+            let colours = std::io::stderr().is_terminal();
+            fmt::layer().with_writer(std::io::stderr).with_target(false).with_ansi(colours).boxed()
+        }
         LogFormat::Json => fmt::layer().with_writer(std::io::stderr).json().flatten_event(true).boxed(),
     };
     if let Err(error) = tracing_subscriber::registry().with(layer.with_filter(filter)).try_init() {

@@ -1,11 +1,8 @@
 //! The command line: one file per subcommand, one exit code per kind of end.
 
-mod check;
 mod exec;
 mod format;
-mod history;
 mod logging;
-mod migrate;
 mod next;
 mod serve;
 
@@ -16,11 +13,12 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+pub(crate) use format::Format;
+
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, Environment};
 use crate::kinds::{WARDEN, warden_main};
 use crate::registry::Registry;
-use crate::runner::Runtimes;
 
 /// It did not do what was asked.
 pub(crate) const FAILED: u8 = 1;
@@ -42,16 +40,10 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Validates everything without touching a server, and shows each job's next firings.
-    Check(check::CheckArgs),
     /// Lists firing instants.
     Next(next::NextArgs),
     /// Runs a job once, now, in the foreground, through both layers.
     Exec(exec::ExecArgs),
-    /// Shows rows of the ledger.
-    History(history::HistoryArgs),
-    /// Applies the ledger's migrations.
-    Migrate(migrate::MigrateArgs),
 }
 
 fn version() -> String {
@@ -77,11 +69,12 @@ pub(crate) fn main(registry: &Registry, args: impl IntoIterator<Item = OsString>
 fn dispatch(cli: Cli, registry: &Registry) -> ExitCode {
     let environment = Environment::capture();
     let out = &mut std::io::stdout().lock();
+    let notes = &mut std::io::stderr();
     let now = SystemClock::default().wall_now();
     if let Some(Command::Next(args)) = &cli.command
-        && args.reads_no_file()
+        && !args.needs_jobs()
     {
-        return ended(next::run(args, &[], now, out));
+        return ended(next::run(args, &[], now, out, notes));
     }
     let path = match config_path(cli.config, &environment) {
         Ok(path) => path,
@@ -99,17 +92,18 @@ fn dispatch(cli: Cli, registry: &Registry) -> ExitCode {
     };
     match cli.command {
         None => serve::run(&config, registry),
-        Some(Command::Check(args)) => ended(check::run(&args, &config, now, out)),
-        Some(Command::Next(args)) => ended(next::run(&args, &config.jobs, now, out)),
-        Some(Command::Exec(args)) => exec::run(&args, &config, registry, out),
-        Some(Command::History(args)) => {
-            with_ledger(&config, async |opened| history::run(&args, &*opened.reader, out).await)
+        Some(Command::Next(args)) => {
+            let jobs: Vec<_> = config.jobs.iter().map(|job| (&**job).into()).collect();
+            ended(next::run(&args, &jobs, now, out, notes))
         }
-        Some(Command::Migrate(args)) => migrate::run(&args, &config, out),
+        Some(Command::Exec(args)) => exec::run(&args, &config, registry, out),
     }
 }
 
-fn config_path(given: Option<PathBuf>, environment: &Environment) -> Result<PathBuf, crate::config::NotUnicode> {
+fn config_path(
+    given: Option<PathBuf>,
+    environment: &Environment,
+) -> Result<PathBuf, crate::config::NotUnicode> {
     match given {
         Some(path) => Ok(path),
         None => Ok(environment.get("RUNNER_CONFIG")?.unwrap_or("jobs.toml").into()),

@@ -9,7 +9,7 @@ use super::Executor;
 use super::passage::{Fate, Passage, Step};
 use crate::config::Overlap;
 use crate::firing::{Fence, State};
-use crate::ledger::{Claim, ClaimRequest, FiringId, Found, Heartbeat, LedgerError, Run, Won};
+use crate::ledger::{Claim, ClaimRequest, Found, Heartbeat, LedgerError, Run, Won};
 use crate::registry::BoundJob;
 use crate::telemetry;
 
@@ -23,10 +23,6 @@ pub(super) struct Owned {
 impl Owned {
     pub(super) const fn run(&self) -> Run {
         Run { id: self.won.id, fence: self.won.fence }
-    }
-
-    pub(super) const fn id(&self) -> FiringId {
-        self.won.id
     }
 
     pub(super) const fn fence(&self) -> Fence {

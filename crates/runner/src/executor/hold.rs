@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use lockcore::{
-    AcquireRequest, Acquisition, DoneMark, InvalidKey, LeaseGuard, LockKey, Loss, ReleaseOutcome, Terms, Token,
+    AcquireRequest, Acquisition, DoneMark, InvalidKey, LeaseGuard, LockKey, Loss, ReleaseOutcome, Terms,
+    Token,
 };
 use tracing::{debug, error, warn};
 use uuid::Uuid;
@@ -129,7 +130,8 @@ impl Hold {
     pub(super) async fn release(self, job: &BoundJob, step: &Step) {
         let Self::Locked { guard, subject } = self else { return };
         let token = guard.token().clone();
-        let done = subject.filter(|_| is_done(step)).map(|subject| DoneMark { subject, ttl: marker_life(job) });
+        let done =
+            subject.filter(|_| is_done(step)).map(|subject| DoneMark { subject, ttl: marker_life(job) });
         let release = guard.release(done).await;
         telemetry::lock_released(&job.spec.name, &release.report);
         match release.outcome {
@@ -145,7 +147,9 @@ impl Hold {
 
 fn is_done(step: &Step) -> bool {
     match step {
-        Step::Over(Fate::Ran { verdict: Verdict { ending, .. }, settled: Some(_), .. }) => ending.is_terminal(),
+        Step::Over(Fate::Ran { verdict: Verdict { ending, .. }, settled: Some(_), .. }) => {
+            ending.is_terminal()
+        }
         Step::Over(Fate::Skipped(_)) => true,
         _ => false,
     }

@@ -29,7 +29,6 @@ use crate::pulse::Pulse;
 use crate::registry::BoundJob;
 
 pub use passage::{Fate, Ticket};
-pub use verdict::Verdict;
 
 use admit::Admission;
 use claim::Claimed;

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::verdict::Verdict;
 use crate::config::JobSpec;
 use crate::firing::{Firing, Origin, instant};
-use crate::ledger::{Due, Entry, FiringId, Settled};
+use crate::ledger::{Due, Entry, Settled};
 use crate::schedule::delay;
 
 /// What brings a firing to the corridor.
@@ -41,8 +41,6 @@ impl Ticket {
 pub enum Fate {
     /// It ran here.
     Ran {
-        /// Its row.
-        id: FiringId,
         /// How it ended.
         verdict: Verdict,
         /// Whether the ledger took the result.
@@ -88,13 +86,7 @@ pub(super) struct Passage {
 
 impl Passage {
     pub(super) fn new(ticket: Ticket) -> Self {
-        Self {
-            ticket,
-            claim_id: Uuid::new_v4(),
-            unsure: false,
-            waiting_since: None,
-            tries: 0,
-        }
+        Self { ticket, claim_id: Uuid::new_v4(), unsure: false, waiting_since: None, tries: 0 }
     }
 
     pub(super) const fn firing(&self) -> &Firing {
@@ -128,6 +120,7 @@ impl Passage {
     /// Exponential, with full jitter, so that replicas that failed together do not return together.
     pub(super) fn pause(&mut self, at_most: Duration) -> Duration {
         self.tries = self.tries.saturating_add(1);
-        lockcore::Backoff::new(Duration::from_millis(20), at_most).delay(self.tries, Uuid::new_v4().as_u64_pair().0)
+        lockcore::Backoff::new(Duration::from_millis(20), at_most)
+            .delay(self.tries, Uuid::new_v4().as_u64_pair().0)
     }
 }

@@ -17,7 +17,13 @@ use crate::telemetry;
 impl Executor {
     /// Records how the run ended. A result counts for as long as nobody took over, however late it
     /// is, so an unreachable ledger is asked again until it answers or the replica leaves.
-    pub(super) async fn settle(&self, job: &BoundJob, pass: &mut Passage, owned: &Owned, ended: Ended) -> Step {
+    pub(super) async fn settle(
+        &self,
+        job: &BoundJob,
+        pass: &mut Passage,
+        owned: &Owned,
+        ended: Ended,
+    ) -> Step {
         let verdict = judge(&job.spec, &owned.won, &ended);
         let settlement = Settlement {
             run: owned.run(),
@@ -50,7 +56,7 @@ impl Executor {
             }
             None => warn!("left without recording the result; another replica takes over"),
         });
-        Step::Over(Fate::Ran { id: owned.id(), verdict, settled, output: ended.output })
+        Step::Over(Fate::Ran { verdict, settled, output: ended.output })
     }
 
     async fn settle_until_answered(&self, pass: &mut Passage, settlement: &Settlement) -> Settled {

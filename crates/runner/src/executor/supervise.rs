@@ -113,7 +113,9 @@ impl Supervision<'_> {
             match hold.lost().await {
                 Loss::Unreachable if self.spec.on_unavailable == OnUnavailable::LedgerOnly => {
                     telemetry::lock_lost(name, "unreachable");
-                    warn!("degraded: the lock cannot be renewed; the run goes on under its lease in the ledger");
+                    warn!(
+                        "degraded: the lock cannot be renewed; the run goes on under its lease in the ledger"
+                    );
                 }
                 Loss::Unreachable => {
                     telemetry::lock_lost(name, "unreachable");

@@ -52,7 +52,9 @@ pub(super) fn judge(spec: &JobSpec, won: &Won, ended: &Ended) -> Verdict {
     match ended.cause {
         None => match &ended.outcome {
             Outcome::Returned(Ok(())) => Verdict::terminal(State::Succeeded, None, None),
-            Outcome::Returned(Err(error)) if error.is_retry() => failed(spec, won, "error", error.to_string()),
+            Outcome::Returned(Err(error)) if error.is_retry() => {
+                failed(spec, won, "error", error.to_string())
+            }
             Outcome::Returned(Err(error)) => {
                 Verdict::terminal(State::Failed, Some("error"), Some(error.to_string()))
             }
@@ -123,8 +125,19 @@ fn with_detail_opt(text: String, detail: Option<String>) -> String {
 /// Metric labels are words from a fixed list.
 fn known_word(reason: Option<&str>) -> &'static str {
     const WORDS: [&str; 13] = [
-        "error", "panicked", "timeout", "crash_loop", "requested", "retry", "interrupted", "owner_lost", "lock_lost",
-        "renewal_cap", "lease_lost", "drain", "expired",
+        "error",
+        "panicked",
+        "timeout",
+        "crash_loop",
+        "requested",
+        "retry",
+        "interrupted",
+        "owner_lost",
+        "lock_lost",
+        "renewal_cap",
+        "lease_lost",
+        "drain",
+        "expired",
     ];
     reason.and_then(|reason| WORDS.into_iter().find(|word| *word == reason)).unwrap_or("")
 }

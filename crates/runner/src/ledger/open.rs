@@ -61,10 +61,7 @@ impl Opened {
 pub async fn open(options: LedgerOptions) -> Result<Opened, LedgerError> {
     match options.url.split(':').next() {
         Some("postgres" | "postgresql") => Ok(Opened::new(PostgresLedger::open(options).await?)),
-        Some("sqlite") => {
-            let LedgerOptions { url, namespace, timeout, migrate, .. } = options;
-            Ok(Opened::new(SqliteLedger::open(&url, namespace, timeout, migrate).await?))
-        }
+        Some("sqlite") => Ok(Opened::new(SqliteLedger::open(options).await?)),
         _ => Err(LedgerError::Unusable {
             hint: "its URL begins with none of postgres:, sqlite:".into(),
             source: None,

@@ -9,7 +9,8 @@ const EXPECTED: &str =
 pub(super) fn fields(expr: &str) -> Result<Vec<&str>, ScheduleError> {
     let expr = expr.trim();
     let words: Vec<&str> = expr.split_whitespace().collect();
-    let first = *words.first().ok_or_else(|| ScheduleError::new(format!("the schedule is empty; {EXPECTED}")))?;
+    let first =
+        *words.first().ok_or_else(|| ScheduleError::new(format!("the schedule is empty; {EXPECTED}")))?;
 
     if let Some(zone) = first.strip_prefix("CRON_TZ=").or_else(|| first.strip_prefix("TZ=")) {
         return Err(ScheduleError::new(format!(

@@ -119,7 +119,11 @@ pub(super) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// Reads `text` as `field`.
-    pub(super) fn read(field: Field, text: &'a str, job: Option<&'a JobName>) -> Result<Reading, ScheduleError> {
+    pub(super) fn read(
+        field: Field,
+        text: &'a str,
+        job: Option<&'a JobName>,
+    ) -> Result<Reading, ScheduleError> {
         let reader = Self { field, text, job };
         let upper = text.to_ascii_uppercase();
         let mut reading = Reading { unrestricted: upper.starts_with('*'), ..Reading::default() };
@@ -251,7 +255,11 @@ impl<'a> Reader<'a> {
         }
         let expected = self.field.expected();
         if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
-            let what = if text.is_empty() { "a number is missing".into() } else { format!("{text:?} is not a value") };
+            let what = if text.is_empty() {
+                "a number is missing".into()
+            } else {
+                format!("{text:?} is not a value")
+            };
             return Err(self.wrong(format!("{what}; {expected}")));
         }
         let (low, high) = self.field.bounds();
@@ -281,14 +289,16 @@ impl<'a> Reader<'a> {
         match self.field {
             Field::Day if item == "L" || item == "LW" => Ok(Some(item.into())),
             Field::Day if item.starts_with("L-") => {
-                Err(self.wrong("days counted back from the last are not understood; use L, or a day's number"))
+                Err(self
+                    .wrong("days counted back from the last are not understood; use L, or a day's number"))
             }
             Field::Day => match item.strip_suffix('W') {
                 Some(day) => Ok(Some(format!("{}W", self.value(day)?))),
                 None => Ok(None),
             },
             Field::Weekday if item == "L" => {
-                Err(self.wrong("L needs a weekday here; write for example FRIL for the last Friday of a month"))
+                Err(self
+                    .wrong("L needs a weekday here; write for example FRIL for the last Friday of a month"))
             }
             Field::Weekday => {
                 if let Some((day, nth)) = item.split_once('#') {

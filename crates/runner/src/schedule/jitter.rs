@@ -43,9 +43,8 @@ mod tests {
     #[test]
     fn delays_spread_over_the_whole_range_and_never_beyond() {
         let max = Duration::from_secs(30);
-        let delays: Vec<Duration> = (0..10_000)
-            .map(|n| delay(&nightly(), DateTime::UNIX_EPOCH + TimeDelta::hours(n), max))
-            .collect();
+        let delays: Vec<Duration> =
+            (0..10_000).map(|n| delay(&nightly(), DateTime::UNIX_EPOCH + TimeDelta::hours(n), max)).collect();
         assert!(delays.iter().all(|d| *d <= max));
         for tenth in 0..10 {
             let here = |d: &&Duration| d.as_secs() / 3 == tenth;

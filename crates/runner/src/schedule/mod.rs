@@ -11,9 +11,11 @@ mod every;
 mod field;
 mod hash;
 mod jitter;
+mod misfire;
 mod timetable;
 mod wall;
 
 pub use clocks::{DstEffect, DstNote};
 pub use jitter::delay;
+pub use misfire::{Gap, MisfireRule, Verdict, judge};
 pub use timetable::{ScheduleError, Timetable};

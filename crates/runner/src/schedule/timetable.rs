@@ -111,9 +111,13 @@ impl Timetable {
     /// days. `zone` is the one the firing is shown in.
     #[must_use]
     pub fn dst_note(&self, firing: DateTime<Utc>, zone: Tz) -> Option<DstNote> {
-        DstNote::on(firing, zone, match &self.rule {
-            Rule::Cron(cron) if cron.zone() == zone => Some(cron),
-            _ => None,
-        })
+        DstNote::on(
+            firing,
+            zone,
+            match &self.rule {
+                Rule::Cron(cron) if cron.zone() == zone => Some(cron),
+                _ => None,
+            },
+        )
     }
 }

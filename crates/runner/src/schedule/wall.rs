@@ -117,10 +117,7 @@ mod tests {
     #[test]
     fn a_skipped_time_is_jumped_over_at_the_end_of_the_gap() {
         let skipped = |zone, wall| shown(zone, face(wall));
-        assert_eq!(
-            skipped(Europe::Berlin, "2026-03-29T02:30:00"),
-            Shown::Never(at("2026-03-29T01:00:00Z"))
-        );
+        assert_eq!(skipped(Europe::Berlin, "2026-03-29T02:30:00"), Shown::Never(at("2026-03-29T01:00:00Z")));
         assert_eq!(
             skipped(Australia::Lord_Howe, "2026-10-04T02:00:00"),
             Shown::Never(at("2026-10-03T15:30:00Z"))
@@ -129,10 +126,7 @@ mod tests {
             skipped(America::Sao_Paulo, "2018-11-04T00:00:00"),
             Shown::Never(at("2018-11-04T03:00:00Z"))
         );
-        assert_eq!(
-            skipped(Pacific::Apia, "2011-12-30T00:00:00"),
-            Shown::Never(at("2011-12-30T10:00:00Z"))
-        );
+        assert_eq!(skipped(Pacific::Apia, "2011-12-30T00:00:00"), Shown::Never(at("2011-12-30T10:00:00Z")));
     }
 
     #[test]

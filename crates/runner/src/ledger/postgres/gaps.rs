@@ -19,9 +19,11 @@ impl PostgresLedger {
         for row in self.upkeep.session().await?.rows(read).await? {
             let job: String = get(&row, "name")?;
             let decided_until = get(&row, "decided_until")?;
-            let horizon = horizons
-                .entry(job.clone())
-                .or_insert_with(|| Horizon { job, decided_until, rows: Vec::new() });
+            let horizon = horizons.entry(job.clone()).or_insert_with(|| Horizon {
+                job,
+                decided_until,
+                rows: Vec::new(),
+            });
             if let Some(scheduled_at) = get::<Option<DateTime<Utc>>>(&row, "scheduled_at")? {
                 horizon.rows.push((scheduled_at, count(&row, "shard")?));
             }

@@ -43,9 +43,10 @@ use sqlx::postgres::PgConnectOptions;
 
 use self::connection::{Link, connect_options};
 use super::{
-    Answer, AttemptRow, Claim, ClaimRequest, Counted, Decision, Due, Enqueue, Enqueued, Expired, FiringId, FiringRow,
-    Heartbeat, HistoryFilter, Horizon, JobRegistration, JobRow, Ledger, LedgerError, LedgerOptions, Question, Reader, Run,
-    Running, Settled, Settlement, Skip, Skipped, Suspect, Swept, Upkeep, Won,
+    Answer, AttemptRow, Claim, ClaimRequest, Counted, Decision, Due, Enqueue, Enqueued, Expired, FiringId,
+    FiringRow, Heartbeat, HistoryFilter, Horizon, JobRegistration, JobRow, Ledger, LedgerError,
+    LedgerOptions, Question, Reader, Run, Running, Settled, Settlement, Skip, Skipped, Suspect, Swept,
+    Upkeep, Won,
 };
 
 /// A ledger in a PostgreSQL database.

@@ -29,9 +29,11 @@ impl SqliteLedger {
             })
             .await?;
         for (job, decided_until, firing) in rows {
-            let horizon = horizons
-                .entry(job.clone())
-                .or_insert_with(|| Horizon { job, decided_until, rows: Vec::new() });
+            let horizon = horizons.entry(job.clone()).or_insert_with(|| Horizon {
+                job,
+                decided_until,
+                rows: Vec::new(),
+            });
             horizon.rows.extend(firing);
         }
         Ok(horizons.into_values().collect())

@@ -10,8 +10,8 @@ use super::fault::Fault;
 use super::{SqliteLedger, Statement};
 use crate::firing::{Delivery, State};
 use crate::ledger::{
-    Answer, Decision, Due, Ending, Enqueue, Enqueued, Expired, FiringId, Horizon, JobRegistration, Question, Running, Settlement, Suspect,
-    Swept, Upkeep,
+    Answer, Decision, Due, Ending, Enqueue, Enqueued, Expired, FiringId, Horizon, JobRegistration, Question,
+    Running, Settlement, Suspect, Swept, Upkeep,
 };
 
 impl Upkeep for SqliteLedger {
