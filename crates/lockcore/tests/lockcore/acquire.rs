@@ -1,0 +1,243 @@
+//! Taking a lock from a server that fails on cue, in paused time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockcore::{AcquireRequest, Acquisition, BootClock, Holder, LockBackend, LockError, Locks, Terms};
+use tokio::runtime::Handle;
+use tokio::time::timeout;
+
+use crate::scripted::{Fate, Scripted};
+use crate::support::{RuntimeClock, is_free, key, request, wait_for};
+
+const TTL: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_millis(500);
+
+struct Scene {
+    clock: Arc<RuntimeClock>,
+    server: Arc<Scripted>,
+    locks: Locks,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let clock = Arc::new(RuntimeClock::new());
+        let server = Scripted::new(clock.clone());
+        let locks = Locks::new(server.clone(), clock.clone(), Handle::current());
+        Self { clock, server, locks }
+    }
+
+    async fn acquire(&self, patience: Duration) -> Result<Acquisition, LockError> {
+        self.locks.acquire(request(&key(), "a", TTL), terms().patience(patience)).await
+    }
+
+    /// Someone else holds the lock for `ttl`.
+    async fn occupy(&self, ttl: Duration) -> AcquireRequest {
+        let other = request(&key(), "other", ttl);
+        self.server.table.acquire(&other).await.unwrap();
+        other
+    }
+
+    async fn freed(&self) {
+        wait_for("the lock to be free", async || {
+            if is_free(&self.server.table, &key()).await { Ok(()) } else { Err("held") }
+        })
+        .await;
+    }
+}
+
+fn terms() -> Terms {
+    Terms::new(3, Duration::from_secs(5))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_held_lock_is_an_answer_that_names_its_holder() {
+    let scene = Scene::new();
+    scene.occupy(Duration::from_secs(7)).await;
+    match scene.acquire(Duration::ZERO).await.unwrap() {
+        Acquisition::Held { holder, remaining } => {
+            assert_eq!(holder, Holder::from_value("other|2026-06-01T12:00:00Z|x"));
+            assert_eq!(remaining, Duration::from_secs(7));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(scene.server.acquires.calls(), 1, "no patience, no second try");
+}
+
+#[tokio::test(start_paused = true)]
+async fn patience_outlasts_a_holder_that_lets_go() {
+    let scene = Scene::new();
+    scene.occupy(Duration::from_secs(7)).await;
+    let start = scene.clock.boot_now();
+    let acquisition = scene.acquire(Duration::from_secs(20)).await.unwrap();
+    assert!(matches!(acquisition, Acquisition::Acquired(_)), "{acquisition:?}");
+    let waited = scene.clock.boot_now().saturating_since(start);
+    assert!((7..=8).contains(&waited.as_secs()), "found the free lock after {waited:?}");
+    let calls = scene.server.acquires.calls();
+    assert!((8..60).contains(&calls), "{calls} tries in 7 s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn patience_ends_with_a_last_try() {
+    let scene = Scene::new();
+    scene.occupy(Duration::from_secs(600)).await;
+    let start = scene.clock.boot_now();
+    let acquisition = scene.acquire(Duration::from_secs(20)).await.unwrap();
+    assert!(matches!(acquisition, Acquisition::Held { .. }), "{acquisition:?}");
+    let waited = scene.clock.boot_now().saturating_since(start);
+    assert_eq!(waited.as_secs(), 20);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_reply_is_resolved_with_the_same_token_and_trusted_from_the_first_send() {
+    let scene = Scene::new();
+    scene.server.acquires.next([Fate::ReplyLost(TIMEOUT)]);
+    let first_send = scene.clock.boot_now();
+    let asked = request(&key(), "a", TTL);
+    match scene.locks.acquire(asked.clone(), terms()).await.unwrap() {
+        Acquisition::Acquired(guard) => {
+            assert_eq!(guard.token(), &asked.token);
+            assert_eq!(guard.lease().granted_at(), first_send);
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(scene.server.acquires.calls(), 2);
+    assert_eq!(scene.server.releases.calls(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unreachable_server_is_given_up_after_one_more_try() {
+    let scene = Scene::new();
+    scene.server.acquires.all(Fate::Refused);
+    let start = scene.clock.boot_now();
+    scene.acquire(Duration::ZERO).await.unwrap_err();
+    assert_eq!(scene.server.acquires.calls(), 2);
+    assert!(scene.clock.boot_now().saturating_since(start) < Duration::from_millis(50));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_may_have_taken_the_lock_is_released_in_the_end() {
+    let scene = Scene::new();
+    scene.server.acquires.all(Fate::ReplyLost(TIMEOUT));
+    scene.server.releases.next([Fate::Refused, Fate::Refused]);
+    scene.acquire(Duration::ZERO).await.unwrap_err();
+    assert!(!is_free(&scene.server.table, &key()).await);
+    scene.freed().await;
+    assert_eq!(scene.server.releases.calls(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stray_release_is_given_up_when_the_ttl_has_done_its_work() {
+    let scene = Scene::new();
+    scene.server.acquires.all(Fate::ReplyLost(TIMEOUT));
+    scene.server.releases.all(Fate::Refused);
+    scene.acquire(Duration::ZERO).await.unwrap_err();
+    tokio::time::sleep(TTL + Duration::from_secs(3)).await;
+    let calls = scene.server.releases.calls();
+    assert!((5..100).contains(&calls), "{calls} releases in 30 s");
+    tokio::time::sleep(TTL * 10).await;
+    assert_eq!(scene.server.releases.calls(), calls);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_acquisition_that_is_dropped_midway_is_released() {
+    let scene = Scene::new();
+    scene.server.acquires.all(Fate::Hangs);
+    assert!(timeout(TIMEOUT, scene.acquire(TTL)).await.is_err());
+    assert!(!is_free(&scene.server.table, &key()).await, "the server did carry it out");
+    scene.freed().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_acquisition_that_is_dropped_while_it_waits_for_a_holder_releases_nothing() {
+    let scene = Scene::new();
+    scene.occupy(TTL).await;
+    assert!(timeout(TIMEOUT, scene.acquire(TTL)).await.is_err());
+    tokio::time::sleep(TTL).await;
+    assert_eq!(scene.server.releases.calls(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_that_comes_after_trust_is_not_a_lock() {
+    let scene = Scene::new();
+    scene.server.acquires.next([Fate::Late(TTL)]);
+    let start = scene.clock.boot_now();
+    scene.acquire(Duration::ZERO).await.unwrap_err();
+    assert!(scene.clock.boot_now().saturating_since(start) < TTL, "no use in waiting longer");
+    assert_eq!(scene.server.acquires.calls(), 1);
+    scene.freed().await;
+    assert_eq!(scene.server.releases.calls(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_suspend_between_send_and_reply_spoils_the_lock() {
+    let scene = Scene::new();
+    scene.server.acquires.next([Fate::Late(Duration::from_millis(600))]);
+    let suspend = async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        scene.clock.suspend(Duration::from_secs(60));
+    };
+    let (acquisition, ()) = tokio::join!(scene.acquire(Duration::ZERO), suspend);
+    acquisition.unwrap_err();
+}
+
+#[tokio::test(start_paused = true)]
+async fn patience_outlasts_an_unreachable_server() {
+    let scene = Scene::new();
+    scene.server.acquires.all(Fate::Refused);
+    let heal = async {
+        tokio::time::sleep(Duration::from_secs(9)).await;
+        scene.server.acquires.all(Fate::Answered);
+    };
+    let (acquisition, ()) = tokio::join!(scene.acquire(Duration::from_secs(20)), heal);
+    let acquisition = acquisition.unwrap();
+    assert!(matches!(acquisition, Acquisition::Acquired(_)), "{acquisition:?}");
+    let calls = scene.server.acquires.calls();
+    assert!((9..60).contains(&calls), "{calls} tries in 9 s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_longer_than_the_ttl_goes_on_with_a_new_token() {
+    let scene = Scene::new();
+    scene.server.acquires.all(Fate::ReplyLost(TIMEOUT));
+    let heal = async {
+        tokio::time::sleep(TTL * 2).await;
+        scene.server.acquires.all(Fate::Answered);
+    };
+    let asked = request(&key(), "a", TTL);
+    let acquire = scene.locks.acquire(asked.clone(), terms().patience(TTL * 4));
+    match tokio::join!(acquire, heal).0.unwrap() {
+        Acquisition::Acquired(guard) => {
+            assert_ne!(guard.token(), &asked.token);
+            let (ours, first) = (guard.token().as_str(), asked.token.as_str());
+            assert_eq!(Holder::from_value(ours), Holder::from_value(first));
+            assert!(guard.lease().trusted_until() > scene.clock.boot_now());
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_is_done_is_not_waited_for() {
+    let scene = Scene::new();
+    let other = scene.occupy(TTL).await;
+    let done = lockcore::DoneMark { subject: "noon".into(), ttl: TTL };
+    scene.server.table.release(&key(), &other.token, Some(&done)).await.unwrap();
+    let asked = AcquireRequest { unless_done: Some("noon".into()), ..request(&key(), "a", TTL) };
+    let acquisition = scene.locks.acquire(asked, terms().patience(TTL)).await.unwrap();
+    assert!(matches!(acquisition, Acquisition::Done), "{acquisition:?}");
+    assert_eq!(scene.server.acquires.calls(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_the_locks_ends_their_stray_releases() {
+    let Scene { server, locks, .. } = Scene::new();
+    server.acquires.all(Fate::ReplyLost(TIMEOUT));
+    server.releases.all(Fate::Refused);
+    locks.acquire(request(&key(), "a", TTL), terms()).await.unwrap_err();
+    drop(locks);
+    tokio::task::yield_now().await;
+    let calls = server.releases.calls();
+    tokio::time::sleep(TTL).await;
+    assert_eq!(server.releases.calls(), calls);
+}

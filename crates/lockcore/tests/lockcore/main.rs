@@ -1,0 +1,15 @@
+//! What lockcore promises, tested from outside.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on must fail")]
+
+mod acquire;
+mod conformance;
+mod contention;
+mod keepalive;
+mod lease;
+#[cfg(feature = "redis")]
+mod proxy;
+#[cfg(feature = "redis")]
+mod redis_faults;
+mod scripted;
+mod support;
