@@ -33,6 +33,7 @@ pub(crate) fn read(path: &Path, findings: &Findings) -> Result<Arc<str>, Reporte
 pub(crate) fn parse<'t>(text: &'t str, findings: &Findings) -> (DeTable<'t>, bool) {
     let (tree, errors) = DeTable::parse_recoverable(text);
     let mut is_toml = true;
+    let mut broken_line = None;
     let mut repeated_header = None;
     for error in errors {
         let bytes = error.span().unwrap_or(0..0);
@@ -47,6 +48,11 @@ pub(crate) fn parse<'t>(text: &'t str, findings: &Findings) -> (DeTable<'t>, boo
             repeated_header = is_header.then_some(header).or(repeated_header);
             continue;
         }
+        // What follows on the same line is mostly the parser finding its feet again.
+        if broken_line == Some(line_of(text, at).as_ptr()) {
+            continue;
+        }
+        broken_line = Some(line_of(text, at).as_ptr());
         let unquoted = error.message().starts_with("string values must be quoted");
         let (message, hint) = if unquoted {
             (
@@ -56,7 +62,12 @@ pub(crate) fn parse<'t>(text: &'t str, findings: &Findings) -> (DeTable<'t>, boo
         } else {
             (format!("this is not TOML: {}", error.message()), None)
         };
-        findings.problem(Finding { path: KeyPath::default(), spot: Spot::Bytes(bytes), message, hint });
+        findings.problem(Finding {
+            path: duplicate::key_at(text, at),
+            spot: Spot::Bytes(bytes),
+            message,
+            hint,
+        });
         is_toml &= unquoted;
     }
     (tree.into_inner(), is_toml)

@@ -40,6 +40,18 @@ pub(crate) fn finding(text: &str, bytes: Range<usize>, is_header: bool) -> Findi
     Finding { path, spot: Spot::Bytes(bytes), message, hint: Some(hint.to_owned()) }
 }
 
+/// The key that the line at `at` sets, as far as its text tells: for a file that is no TOML.
+pub(crate) fn key_at(text: &str, at: usize) -> KeyPath {
+    let line = line_of(text, at);
+    let table = KeyPath::parse(&normal_header(line_of(text, header_before(text, at))));
+    match line.split_once('=') {
+        Some((key, _)) if !line.trim_start().starts_with(['[', '#']) => {
+            table.below(KeyPath::parse(&key.replace(char::is_whitespace, "")).segments())
+        }
+        _ => table,
+    }
+}
+
 /// The line that holds the byte `at`.
 pub(crate) fn line_of(text: &str, at: usize) -> &str {
     text[line_start(text, at)..].split('\n').next().unwrap_or_default()

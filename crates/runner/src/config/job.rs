@@ -197,7 +197,9 @@ impl Jobs<'_> {
             Ok(()) => Ok(Params::from(params)),
             Err(problem) => {
                 let path = section.place("params").below(KeyPath::parse(&problem.path).segments());
-                Err(section.fault(&path, Fault::new(problem.message).maybe_hint(problem.hint)))
+                let is_key = problem.is_about_key();
+                let fault = Fault { is_key, ..Fault::new(problem.message).maybe_hint(problem.hint) };
+                Err(section.fault(&path, fault))
             }
         }
     }
@@ -283,9 +285,7 @@ fn backoff(value: &Value) -> Result<Backoff, Fault> {
     const KEYS: [&str; 3] = ["initial", "max", "factor"];
     let table = table(value)?;
     if let Some(unknown) = table.keys().find(|key| !KEYS.contains(&key.as_str())) {
-        let hint = hints::nearest(unknown, KEYS).map(|nearest| format!("did you mean {nearest}?"));
-        let hint = hint.unwrap_or_else(|| format!("the keys are {}", KEYS.join(", ")));
-        return Err(Fault::new(format!("unknown key {unknown:?}")).hint(hint).under(unknown));
+        return Err(Fault::unknown_key(unknown, &KEYS));
     }
     let span = |key: &str, usual: u64| match table.get(key) {
         Some(value) => duration(value).map_err(|fault| fault.under(key)),

@@ -38,6 +38,8 @@ impl Mask {
     pub(crate) fn of(tree: &DeTable<'_>, resolved: &BTreeSet<String>) -> Self {
         let mut mask = Self { words: resolved.clone(), ..Self::default() };
         mask.search(tree, false);
+        let passwords: Vec<String> = mask.words.iter().filter_map(|word| password(word)).collect();
+        mask.words.extend(passwords);
         mask.spans.sort_by_key(|span| span.start);
         mask
     }
@@ -146,6 +148,12 @@ pub(crate) fn is_telling_text(text: &str) -> bool {
     let lower = text.to_lowercase();
     userinfo
         || ["password=", "passwd=", "token=", "secret=", "bearer "].iter().any(|sign| lower.contains(sign))
+}
+
+/// The password within an address.
+fn password(address: &str) -> Option<String> {
+    let (userinfo, _) = address.split_once("://")?.1.rsplit_once('@')?;
+    userinfo.split_once(':').map(|(_, password)| password.to_owned())
 }
 
 fn may_hold_secret(line: &str) -> bool {

@@ -6,6 +6,9 @@ use serde::de::DeserializeOwned;
 
 use super::hints;
 
+/// How a message about a key that a kind does not have begins.
+const UNKNOWN_KEY: &str = "unknown key";
+
 /// A job's `params`, with every `{ env }` and `{ file }` in it replaced by the text it stands for.
 ///
 /// Debug shows its keys only, since its values may be secrets.
@@ -66,6 +69,11 @@ impl ParamProblem {
     pub fn with_hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
+
+    /// Whether the key at the path is wrong, and not what it is set to.
+    pub(crate) fn is_about_key(&self) -> bool {
+        self.message.starts_with(UNKNOWN_KEY)
+    }
 }
 
 /// What kinds of jobs there are, as far as the file's walk needs to know.
@@ -109,7 +117,7 @@ fn explain(path: String, message: &str) -> ParamProblem {
     if let Some((key, known)) = unknown_field(message) {
         let at = if path.is_empty() || path == key { key.to_owned() } else { path };
         let at = if at.ends_with(key) { at } else { format!("{at}.{key}") };
-        let problem = ParamProblem::new(at, format!("unknown key {key:?}"));
+        let problem = ParamProblem::new(at, format!("{UNKNOWN_KEY} {key:?}"));
         return match hints::nearest(key, known.iter().copied()) {
             Some(nearest) => problem.with_hint(format!("did you mean {nearest}?")),
             None if known.is_empty() => problem.with_hint("this kind takes none"),

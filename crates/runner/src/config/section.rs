@@ -3,7 +3,6 @@
 use config::Value;
 
 use super::findings::{Finding, Findings, Reported, Spot};
-use super::hints;
 use super::key_path::KeyPath;
 use super::not_built;
 use super::value::{Fault, Table, is_written};
@@ -91,8 +90,9 @@ impl<'a> Section<'a> {
 
     /// Writes down what is wrong with the value at `path`.
     pub(crate) fn fault(&self, path: &KeyPath, fault: Fault) -> Reported {
-        let Fault { within, message, hint } = fault;
-        self.findings.problem(Finding { path: path.below(within), spot: Spot::Value, message, hint })
+        let Fault { within, is_key, message, hint } = fault;
+        let spot = if is_key { Spot::Key } else { Spot::Value };
+        self.findings.problem(Finding { path: path.below(within), spot, message, hint })
     }
 
     /// Writes down what is wrong with a key whose value is fine by itself.
@@ -110,14 +110,7 @@ impl<'a> Section<'a> {
     pub(crate) fn refuse_unknown(&self, known: &[&str]) {
         let Some((path, table)) = self.layers.first() else { return };
         for key in table.keys().filter(|key| !known.contains(&key.as_str())) {
-            let hint = match (hints::nearest(key, known.iter().copied()), hints::foreign_key(key)) {
-                (Some(nearest), _) => format!("did you mean {nearest}?"),
-                (None, Some(ours)) => format!("here it is {ours}"),
-                (None, None) => format!("the keys are {}", known.join(", ")),
-            };
-            let message = format!("unknown key {key:?}");
-            let spot = Spot::Key;
-            self.findings.problem(Finding { path: path.child(key), spot, message, hint: Some(hint) });
+            self.fault(path, Fault::unknown_key(key, known));
         }
     }
 }

@@ -32,28 +32,28 @@ pub(crate) fn read(
     let own = section.itself();
     let section = if TRIGGERS.iter().any(|key| own.has_itself(key)) { &own } else { section };
     let set: Vec<&str> = TRIGGERS.into_iter().filter(|key| section.sets(key)).collect();
-    if let [first, second, ..] = set.as_slice() {
-        let message = format!("{first} and {second} exclude each other");
-        return Err(section.problem(second, message, "keep one of schedule, every and at"));
-    }
     let refused = |error: ScheduleError| Fault::new(error.message);
     let cron = section.read("schedule", |value| {
         let text = text(value)?;
         // With a bad zone the expression is still worth checking: in any zone.
         let timetable = Timetable::cron(text, zone.unwrap_or(Tz::UTC), job).map_err(refused)?;
         Ok(Trigger { timetable, text: text.trim().to_owned(), is_cron: true })
-    })?;
+    });
     let every = section.read("every", |value| {
         let period = duration(value)?;
         let timetable = Timetable::every(period).map_err(refused)?;
         Ok(Trigger { timetable, text: format!("every {}", show(period)), is_cron: false })
-    })?;
+    });
     let at = section.read("at", |value| {
         let at = point(text(value)?)?;
         let timetable = Timetable::at(at).map_err(refused)?;
         Ok(Trigger { timetable, text: format!("at {}", instant(at)), is_cron: false })
-    })?;
-    Ok(cron.or(every).or(at))
+    });
+    if let [first, second, ..] = set.as_slice() {
+        let message = format!("{first} and {second} exclude each other");
+        return Err(section.problem(second, message, "keep one of schedule, every and at"));
+    }
+    Ok(cron?.or(every?).or(at?))
 }
 
 /// A point in time, with its offset.

@@ -19,13 +19,15 @@ pub(crate) const FROM_ENVIRONMENT: &str = "the environment";
 pub(crate) struct Fault {
     /// Steps down from the value to the part that is wrong.
     pub(crate) within: Vec<String>,
+    /// Whether it is the key there that is wrong, and not what it is set to.
+    pub(crate) is_key: bool,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
 }
 
 impl Fault {
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { within: Vec::new(), message: message.into(), hint: None }
+        Self { within: Vec::new(), is_key: false, message: message.into(), hint: None }
     }
 
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
@@ -34,6 +36,16 @@ impl Fault {
 
     pub(crate) fn maybe_hint(self, hint: Option<String>) -> Self {
         Self { hint, ..self }
+    }
+
+    /// A key below the value that is not among `known`.
+    pub(crate) fn unknown_key(key: &str, known: &[&str]) -> Self {
+        let hint = match (hints::nearest(key, known.iter().copied()), hints::foreign_key(key)) {
+            (Some(nearest), _) => format!("did you mean {nearest}?"),
+            (None, Some(ours)) => format!("here it is {ours}"),
+            (None, None) => format!("the keys are {}", known.join(", ")),
+        };
+        Self { is_key: true, ..Self::new(format!("unknown key {key:?}")).hint(hint).under(key) }
     }
 
     /// The same fault, seen from one step above.
