@@ -1,0 +1,75 @@
+//! What the documents and the manifest promise.
+
+use std::path::Path;
+
+use crate::source::Source;
+use crate::{holds, planted};
+
+fn architecture(project: &[Source]) -> Vec<String> {
+    let page = project.iter().find(|source| source.path == "ARCHITECTURE.md");
+    let Some(page) = page else { return vec!["ARCHITECTURE.md is missing".into()] };
+    let lines = page.text.lines().count();
+    if lines > 150 {
+        vec![page.breach(150, &format!("{lines} lines: nobody reads that; cut"))]
+    } else {
+        Vec::new()
+    }
+}
+
+#[test]
+fn the_architecture_fits_on_a_page() {
+    holds(architecture);
+    assert_eq!(planted(architecture, "ARCHITECTURE.md", &"word\n".repeat(151)), 1);
+    assert_eq!(planted(architecture, "README.md", ""), 1);
+}
+
+/// `path/to/test.rs::name` in a document has to be a test.
+fn promises(project: &[Source]) -> Vec<String> {
+    let mut breaches = Vec::new();
+    for source in project.iter().filter(|source| source.path.ends_with(".md")) {
+        for (index, line) in source.text.lines().enumerate() {
+            for quoted in line.split('`').skip(1).step_by(2) {
+                let Some((file, name)) = quoted.split_once(".rs::") else { continue };
+                let (file, name) = (format!("{file}.rs"), name.rsplit("::").next().unwrap_or_default());
+                let test = project.iter().find(|source| source.path == file);
+                if !test.is_some_and(|test| test.text.contains(&format!("fn {name}("))) {
+                    breaches.push(source.breach(index + 1, &format!("there is no test {quoted}")));
+                }
+            }
+        }
+    }
+    breaches
+}
+
+#[test]
+fn every_test_that_a_document_names_exists() {
+    holds(promises);
+    let readme =
+        Source::new("README.md", "It runs once: `tests/replicas.rs::once`, `tests/replicas.rs::twice`.");
+    let tests = Source::new("tests/replicas.rs", "#[test]\nfn once() {}");
+    assert_eq!(promises(&[readme, tests]).len(), 1);
+}
+
+/// Without a line in Cargo.toml a file below `tests/` is never compiled.
+fn wiring(project: &[Source]) -> Vec<String> {
+    let manifest = project.iter().find(|source| source.path == "crates/runner/Cargo.toml");
+    let manifest = manifest.map_or("", |manifest| manifest.text.as_str());
+    let is_root = |source: &&Source| {
+        let path = Path::new(&source.path);
+        source.is_rust() && path.parent() == Some(Path::new("tests"))
+    };
+    let unwired = project
+        .iter()
+        .filter(is_root)
+        .filter(|source| !manifest.contains(&format!("../../{}\"", source.path)));
+    unwired
+        .map(|source| source.breach(1, "give it a [[test]] in crates/runner/Cargo.toml, or it never runs"))
+        .collect()
+}
+
+#[test]
+fn every_integration_test_is_wired() {
+    holds(wiring);
+    assert_eq!(planted(wiring, "tests/forgotten.rs", ""), 1);
+    assert_eq!(planted(wiring, "tests/house/source.rs", ""), 0);
+}
