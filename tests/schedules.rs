@@ -1,5 +1,16 @@
 //! When jobs fire: the dialect of cron, the change of the clocks, and the same list on every replica.
 
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+#[path = "schedules/clocks.rs"]
+mod clocks;
+
+#[path = "schedules/dialect.rs"]
+mod dialect;
+
+#[path = "schedules/next.rs"]
+mod next;
+
 #[path = "schedules/reference.rs"]
 mod reference;
 

@@ -70,16 +70,16 @@ pub(super) fn never(readings: &[Reading], words: &[&str]) -> ScheduleError {
     ))
 }
 
-const LENGTHS: [u32; 12] = [29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31, 30];
-
-fn lengths(month: &Reading) -> impl Iterator<Item = u32> {
-    (1..).zip(LENGTHS).filter(|(number, _)| month.values & (1_u64 << number) != 0).map(|(_, length)| length)
+/// The lengths of the months that `month` names, with a February of so many days.
+fn lengths(month: &Reading, february: u32) -> impl Iterator<Item = u32> {
+    let lengths = [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    (1..).zip(lengths).filter(|(number, _)| month.values & (1 << number) != 0).map(|(_, length)| length)
 }
 
 fn longest_month(month: &Reading) -> u32 {
-    lengths(month).max().unwrap_or(31)
+    lengths(month, 29).max().unwrap_or(31)
 }
 
 fn shortest_month(month: &Reading) -> u32 {
-    lengths(month).min().unwrap_or(31)
+    lengths(month, 28).min().unwrap_or(31)
 }
