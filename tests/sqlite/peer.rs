@@ -8,20 +8,20 @@ const ROLE: &str = "RUNNER_TEST_SQLITE_PEER";
 const MARK: &str = "@@ ";
 
 /// What a child is told: the file, and its number among its siblings.
-pub struct Role {
-    pub file: PathBuf,
-    pub number: usize,
+pub(crate) struct Role {
+    pub(crate) file: PathBuf,
+    pub(crate) number: usize,
 }
 
 /// The role of this process; `None` in the parent.
-pub fn role() -> Option<Role> {
+pub(crate) fn role() -> Option<Role> {
     let text = std::env::var(ROLE).ok()?;
     let (number, file) = text.split_once(':').expect("number:file");
     Some(Role { file: file.into(), number: number.parse().expect("a number") })
 }
 
 /// Tells the parent a line. Its own line, whatever the test harness has begun to print.
-pub fn tell(line: &str) {
+pub(crate) fn tell(line: &str) {
     let mut out = std::io::stdout().lock();
     out.write_all(format!("\n{MARK}{line}\n").as_bytes())
         .and_then(|()| out.flush())
@@ -29,7 +29,7 @@ pub fn tell(line: &str) {
 }
 
 /// Says that this child is ready, and waits until all are.
-pub fn wait_for_start() {
+pub(crate) fn wait_for_start() {
     tell("ready");
     let mut line = String::new();
     let read = std::io::stdin().read_line(&mut line).expect("the parent speaks");
@@ -37,7 +37,7 @@ pub fn wait_for_start() {
 }
 
 /// A child process; killed when dropped.
-pub struct Peer {
+pub(crate) struct Peer {
     child: Child,
     orders: ChildStdin,
     lines: Lines<BufReader<ChildStdout>>,
@@ -45,7 +45,7 @@ pub struct Peer {
 
 impl Peer {
     /// Starts `test` (its full name) as child `number` on `file`.
-    pub fn start(test: &str, file: &Path, number: usize) -> Self {
+    pub(crate) fn start(test: &str, file: &Path, number: usize) -> Self {
         let mut child = Command::new(std::env::current_exe().expect("this binary"))
             .args(["--exact", test, "--nocapture", "--test-threads=1"])
             .env(ROLE, format!("{number}:{}", file.display()))
@@ -59,7 +59,7 @@ impl Peer {
     }
 
     /// Starts `count` of them and lets them go at once.
-    pub fn start_together(test: &str, file: &Path, count: usize) -> Vec<Self> {
+    pub(crate) fn start_together(test: &str, file: &Path, count: usize) -> Vec<Self> {
         let mut peers: Vec<Self> = (0..count).map(|number| Self::start(test, file, number)).collect();
         for peer in &mut peers {
             assert_eq!(peer.hear().as_deref(), Some("ready"));
@@ -71,7 +71,7 @@ impl Peer {
     }
 
     /// Its next line; `None` when it has ended.
-    pub fn hear(&mut self) -> Option<String> {
+    pub(crate) fn hear(&mut self) -> Option<String> {
         for line in self.lines.by_ref() {
             if let Some(said) = line.expect("text").strip_prefix(MARK) {
                 return Some(said.to_owned());
@@ -81,7 +81,7 @@ impl Peer {
     }
 
     /// All that it still says; fails unless it ends well.
-    pub fn finish(mut self) -> Vec<String> {
+    pub(crate) fn finish(mut self) -> Vec<String> {
         let said: Vec<String> = std::iter::from_fn(|| self.hear()).collect();
         let status = self.child.wait().expect("a child");
         assert!(status.success(), "a child failed: {status}; it said {said:?}");
@@ -89,7 +89,7 @@ impl Peer {
     }
 
     /// SIGKILL.
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.child.kill().expect("it runs");
         self.child.wait().expect("it ends");
     }

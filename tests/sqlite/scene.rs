@@ -11,39 +11,39 @@ use runner::ledger::{
 use tempfile::TempDir;
 use uuid::Uuid;
 
-pub const JOB: &str = "orders";
-pub const LEASE: Duration = Duration::from_secs(30);
+pub(crate) const JOB: &str = "orders";
+pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
-pub struct Scene {
+pub(crate) struct Scene {
     dir: TempDir,
 }
 
 impl Scene {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { dir: TempDir::new().expect("a temporary directory") }
     }
 
-    pub fn file(&self) -> PathBuf {
+    pub(crate) fn file(&self) -> PathBuf {
         self.dir.path().join("runner.db")
     }
 
     /// The ledger, with [`JOB`] known to it.
-    pub async fn ledger(&self) -> SqliteLedger {
+    pub(crate) async fn ledger(&self) -> SqliteLedger {
         let ledger = open(&self.file()).await;
         register(&ledger, &[JOB]).await;
         ledger
     }
 }
 
-pub async fn open(file: &Path) -> SqliteLedger {
+pub(crate) async fn open(file: &Path) -> SqliteLedger {
     SqliteLedger::open(options(&url(file), true)).await.expect("the file opens")
 }
 
-pub fn url(file: &Path) -> String {
+pub(crate) fn url(file: &Path) -> String {
     format!("sqlite:{}", file.display())
 }
 
-pub fn options(url: &str, migrate: bool) -> LedgerOptions {
+pub(crate) fn options(url: &str, migrate: bool) -> LedgerOptions {
     LedgerOptions {
         url: url.to_owned(),
         namespace: "test".into(),
@@ -53,7 +53,7 @@ pub fn options(url: &str, migrate: bool) -> LedgerOptions {
     }
 }
 
-pub async fn register(ledger: &SqliteLedger, jobs: &[&str]) {
+pub(crate) async fn register(ledger: &SqliteLedger, jobs: &[&str]) {
     let jobs: Vec<_> = jobs
         .iter()
         .map(|name| JobRegistration { name: (*name).to_owned(), spec_hash: "1".to_owned() })
@@ -62,12 +62,12 @@ pub async fn register(ledger: &SqliteLedger, jobs: &[&str]) {
 }
 
 /// An instant that has just come, `back` seconds further in the past.
-pub fn second(back: i64) -> DateTime<Utc> {
+pub(crate) fn second(back: i64) -> DateTime<Utc> {
     let now = Utc::now().timestamp();
     DateTime::from_timestamp(now, 0).expect("now") - TimeDelta::seconds(back)
 }
 
-pub fn firing(scheduled_at: DateTime<Utc>) -> Firing {
+pub(crate) fn firing(scheduled_at: DateTime<Utc>) -> Firing {
     Firing {
         job: JobName::new(JOB).expect("a name"),
         scheduled_at,
@@ -78,7 +78,7 @@ pub fn firing(scheduled_at: DateTime<Utc>) -> Firing {
 }
 
 /// A claim of a firing that does not exclude others, so that many can run at once.
-pub fn claim_of(firing: Firing, owner: &str) -> ClaimRequest {
+pub(crate) fn claim_of(firing: Firing, owner: &str) -> ClaimRequest {
     ClaimRequest {
         firing,
         entry: Entry::Fresh { not_after: Duration::from_secs(86_400) },
@@ -90,7 +90,7 @@ pub fn claim_of(firing: Firing, owner: &str) -> ClaimRequest {
     }
 }
 
-pub fn success(run: Run) -> Settlement {
+pub(crate) fn success(run: Run) -> Settlement {
     Settlement {
         run,
         ending: Ending::Terminal { state: State::Succeeded, reason: None },

@@ -7,7 +7,7 @@ WHERE id IN (
     JOIN runner_firings AS f
         ON f.namespace = j.namespace AND f.job = j.name AND f.scheduled_at < j.pruned_before
     WHERE j.namespace = ?1
-      AND f.finished_at < ?2
+      AND f.finished_at <= ?2
       AND f.state NOT IN ('queued', 'running')
     LIMIT ?3
 );
