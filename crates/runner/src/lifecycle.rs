@@ -11,7 +11,7 @@ use tracing::{info, warn};
 
 /// The three steps of a drain, each seen by whoever it concerns. Steps are only ever taken forward.
 #[derive(Clone, Debug, Default)]
-pub struct Drain {
+pub(crate) struct Drain {
     closing: CancellationToken,
     interrupting: CancellationToken,
     abandoning: CancellationToken,
@@ -20,37 +20,37 @@ pub struct Drain {
 
 impl Drain {
     /// Step one: take no more firings; what has a lock still claims and runs.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         self.closing.cancel();
     }
 
     /// Step two: runs are asked to stop.
-    pub fn interrupt(&self) {
+    pub(crate) fn interrupt(&self) {
         self.closing.cancel();
         self.interrupting.cancel();
     }
 
     /// Step three: nobody waits for the ledger or the lock any longer; leases do the rest.
-    pub fn abandon(&self) {
+    pub(crate) fn abandon(&self) {
         self.interrupt();
         self.abandoning.cancel();
     }
 
     /// A run ignores its cancellation: leave, and say so by the exit code.
-    pub fn give_up_on_stuck_run(&self) {
+    pub(crate) fn give_up_on_stuck_run(&self) {
         self.stuck.store(true, Ordering::Relaxed);
         self.interrupt();
     }
 
     /// Whether a run that ignored its cancellation is why we leave.
     #[must_use]
-    pub fn is_stuck(&self) -> bool {
+    pub(crate) fn is_stuck(&self) -> bool {
         self.stuck.load(Ordering::Relaxed)
     }
 
     /// Whether step one was taken.
     #[must_use]
-    pub fn is_closing(&self) -> bool {
+    pub(crate) fn is_closing(&self) -> bool {
         self.closing.is_cancelled()
     }
 
@@ -58,24 +58,24 @@ impl Drain {
     ///
     /// # Cancel safety
     /// Safe to drop, as are the two others.
-    pub async fn closing(&self) {
+    pub(crate) async fn closing(&self) {
         self.closing.cancelled().await;
     }
 
     /// Ends when step two is taken.
-    pub async fn interrupting(&self) {
+    pub(crate) async fn interrupting(&self) {
         self.interrupting.cancelled().await;
     }
 
     /// Ends when step three is taken.
-    pub async fn abandoning(&self) {
+    pub(crate) async fn abandoning(&self) {
         self.abandoning.cancelled().await;
     }
 }
 
 /// The signals that end a replica.
 #[derive(Debug)]
-pub struct Signals {
+pub(crate) struct Signals {
     terminate: Signal,
     interrupt: Signal,
 }
@@ -85,7 +85,7 @@ impl Signals {
     ///
     /// # Errors
     /// When the operating system refuses a handler.
-    pub fn listen() -> std::io::Result<Self> {
+    pub(crate) fn listen() -> std::io::Result<Self> {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
@@ -93,7 +93,7 @@ impl Signals {
     ///
     /// # Cancel safety
     /// Safe to drop; no signal is lost.
-    pub async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
@@ -113,7 +113,7 @@ const ONE_SIGNAL: Duration = Duration::from_millis(100);
 ///
 /// Returns when every task in `firings` has ended, or when what is left has had `parting` after
 /// being interrupted: its leases run out by themselves.
-pub async fn run_until_drained(
+pub(crate) async fn run_until_drained(
     mut signals: Signals,
     drain: &Drain,
     firings: &TaskTracker,

@@ -24,7 +24,7 @@ const OFFSET_WARNING: TimeDelta = TimeDelta::seconds(1);
 
 /// Knows whether the ledger is reachable, and its clock.
 #[derive(Debug)]
-pub struct Pulse {
+pub(crate) struct Pulse {
     clock: Arc<dyn Clock>,
     anchor: Mutex<Option<Anchor>>,
     beating: watch::Sender<bool>,
@@ -41,13 +41,13 @@ struct Anchor {
 impl Pulse {
     /// A pulse that has not been felt yet: the ledger counts as away until a probe succeeds.
     #[must_use]
-    pub fn new(clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         Self { clock, anchor: Mutex::new(None), beating: watch::Sender::new(false) }
     }
 
     /// The time as the ledger sees it; the host's wall clock until the ledger was first reached.
     #[must_use]
-    pub fn now(&self) -> DateTime<Utc> {
+    pub(crate) fn now(&self) -> DateTime<Utc> {
         match *self.anchor() {
             Some(anchor) => {
                 let since = self.clock.boot_now().saturating_since(anchor.boot);
@@ -61,7 +61,7 @@ impl Pulse {
     ///
     /// # Cancel safety
     /// Safe to drop.
-    pub async fn sleep_until(&self, instant: DateTime<Utc>) {
+    pub(crate) async fn sleep_until(&self, instant: DateTime<Utc>) {
         // The clock may be stepped and the machine suspended while we sleep: look again each second.
         while let Ok(left) = (instant - self.now()).to_std() {
             if left.is_zero() {
@@ -73,7 +73,7 @@ impl Pulse {
 
     /// Whether the ledger answered when it was last asked.
     #[must_use]
-    pub fn is_beating(&self) -> bool {
+    pub(crate) fn is_beating(&self) -> bool {
         *self.beating.borrow()
     }
 
@@ -81,14 +81,14 @@ impl Pulse {
     ///
     /// # Cancel safety
     /// Safe to drop.
-    pub async fn beating(&self) {
+    pub(crate) async fn beating(&self) {
         // The sender lives as long as `self`, so waiting cannot fail.
         let mut beating = self.beating.subscribe();
         let _still_open = beating.wait_for(|beating| *beating).await;
     }
 
     /// Tells the pulse what a call to the ledger has just shown, without waiting for the next probe.
-    pub fn lost(&self, error: &LedgerError) {
+    pub(crate) fn lost(&self, error: &LedgerError) {
         if error.is_unavailable() && self.beating.send_replace(false) {
             warn!(
                 error = error as &dyn std::error::Error,
@@ -98,7 +98,7 @@ impl Pulse {
     }
 
     /// Probes the ledger once a second, for ever.
-    pub async fn probe(&self, reader: &dyn Reader) {
+    pub(crate) async fn probe(&self, reader: &dyn Reader) {
         loop {
             self.probe_once(reader).await;
             tokio::time::sleep(PROBE_EVERY).await;
@@ -106,7 +106,7 @@ impl Pulse {
     }
 
     /// Asks the ledger for its time, once.
-    pub async fn probe_once(&self, reader: &dyn Reader) {
+    pub(crate) async fn probe_once(&self, reader: &dyn Reader) {
         let sent = self.clock.boot_now();
         match reader.now().await {
             Ok(ledger) => self.felt(sent, ledger),

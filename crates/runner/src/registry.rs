@@ -13,11 +13,11 @@ use crate::kinds::{Command, CommandParams};
 
 /// A job of the file together with the code that runs it.
 #[derive(Clone)]
-pub struct BoundJob {
+pub(crate) struct BoundJob {
     /// What the file says.
-    pub spec: Arc<JobSpec>,
+    pub(crate) spec: Arc<JobSpec>,
     /// What runs.
-    pub work: Arc<dyn ErasedJob>,
+    pub(crate) work: Arc<dyn ErasedJob>,
 }
 
 impl fmt::Debug for BoundJob {
@@ -39,14 +39,14 @@ struct Kind {
 
 /// The kinds of one binary.
 #[derive(Default)]
-pub struct Registry {
+pub(crate) struct Registry {
     kinds: BTreeMap<String, Kind>,
 }
 
 impl Registry {
     /// The kinds that every runner has.
     #[must_use]
-    pub fn stock() -> Self {
+    pub(crate) fn stock() -> Self {
         let mut registry = Self::default();
         registry.insert("command", |params: CommandParams, secrets| {
             Ok(Command::new(params, secrets.iter().cloned()))
@@ -55,7 +55,7 @@ impl Registry {
     }
 
     /// Adds a kind, or replaces the one of that name.
-    pub fn add<P, J, F>(&mut self, name: &str, make: F)
+    pub(crate) fn add<P, J, F>(&mut self, name: &str, make: F)
     where
         P: DeserializeOwned,
         J: Job,
@@ -85,7 +85,7 @@ impl Registry {
     ///
     /// # Errors
     /// All [`ConfigErrors`] of params that their kinds refuse.
-    pub fn bind(&self, config: &Config) -> Result<Vec<Arc<BoundJob>>, ConfigErrors> {
+    pub(crate) fn bind(&self, config: &Config) -> Result<Vec<Arc<BoundJob>>, ConfigErrors> {
         let mut bound = Vec::with_capacity(config.jobs.len());
         let mut problems = Vec::new();
         for spec in &config.jobs {

@@ -56,7 +56,7 @@ impl Group {
 
 /// Fires jobs on time.
 #[derive(Debug)]
-pub struct Scheduler {
+pub(crate) struct Scheduler {
     executor: Arc<Executor>,
     pulse: Arc<Pulse>,
     groups: Vec<Group>,
@@ -67,7 +67,12 @@ pub struct Scheduler {
 impl Scheduler {
     /// A scheduler for `jobs` that plans from now on.
     #[must_use]
-    pub fn new(executor: Arc<Executor>, jobs: &[Arc<BoundJob>], firings: TaskTracker, drain: Drain) -> Self {
+    pub(crate) fn new(
+        executor: Arc<Executor>,
+        jobs: &[Arc<BoundJob>],
+        firings: TaskTracker,
+        drain: Drain,
+    ) -> Self {
         let pulse = executor.pulse.clone();
         let start = pulse.now();
         let mut groups: HashMap<Timetable, Group> = HashMap::new();
@@ -89,7 +94,7 @@ impl Scheduler {
     ///
     /// # Errors
     /// When the heartbeat cannot be started.
-    pub async fn run(mut self) -> Result<(), JobSchedulerError> {
+    pub(crate) async fn run(mut self) -> Result<(), JobSchedulerError> {
         let beat = Arc::new(Notify::new());
         let mut heart = JobScheduler::new().await?;
         let beating = beat.clone();
@@ -195,7 +200,7 @@ mod tests {
     fn a_clock_that_is_set_back_repeats_no_instant() {
         let mut group = group(100, 30);
         assert_eq!(group.plan(at(100), at(102)), [at(101), at(102)]);
-        assert_eq!(group.plan(at(40), at(42)), []);
+        assert!(group.plan(at(40), at(42)).is_empty());
         assert_eq!(group.plan(at(101), at(103)), [at(103)]);
     }
 

@@ -20,7 +20,7 @@ const QUEUE_EXPIRY: Duration = Duration::from_secs(24 * 60 * 60);
 /// after an outage, would expire everybody at once. Only a row that this replica has itself seen
 /// untouched for a whole lease is a suspect.
 #[derive(Debug, Default)]
-pub struct Sweep {
+pub(crate) struct Sweep {
     seen: HashMap<Run, Sighting>,
 }
 
@@ -34,11 +34,11 @@ struct Sighting {
 
 /// What the file says about a job whose run may be swept.
 #[derive(Clone, Copy, Debug)]
-pub struct SweepTerms {
+pub(crate) struct SweepTerms {
     /// The job's lease.
-    pub ttl: Duration,
+    pub(crate) ttl: Duration,
     /// More vanished owners than this end the firing.
-    pub max_crashes: u32,
+    pub(crate) max_crashes: u32,
 }
 
 impl Sweep {
@@ -49,7 +49,7 @@ impl Sweep {
     ///
     /// # Cancel safety
     /// Safe to drop: a sweep that was not acknowledged is repeated.
-    pub async fn once(
+    pub(crate) async fn once(
         &mut self,
         clock: &dyn Clock,
         upkeep: &dyn Upkeep,

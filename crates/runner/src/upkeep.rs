@@ -22,7 +22,7 @@ const PRUNE_BATCH: u32 = 1_000;
 
 /// The caretaker of one replica.
 #[derive(Debug)]
-pub struct Caretaker {
+pub(crate) struct Caretaker {
     executor: Arc<Executor>,
     upkeep: Arc<dyn Upkeep>,
     jobs: BTreeMap<String, Arc<BoundJob>>,
@@ -63,7 +63,7 @@ impl Drop for Held {
 impl Caretaker {
     /// A caretaker of `jobs`; `ttl` is the lease of jobs that other replicas have and we do not.
     #[must_use]
-    pub fn new(
+    pub(crate) fn new(
         executor: Arc<Executor>,
         upkeep: Arc<dyn Upkeep>,
         jobs: &[Arc<BoundJob>],
@@ -88,7 +88,7 @@ impl Caretaker {
     }
 
     /// Takes care until the replica drains.
-    pub async fn run(mut self) {
+    pub(crate) async fn run(mut self) {
         let period = Duration::from_secs(1).min(self.shortest_ttl() / 2);
         let drain = self.executor.drain.clone();
         loop {

@@ -2,7 +2,7 @@
 
 /// How a reading command prints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
+pub(crate) enum Format {
     /// Aligned tables and hints, for people.
     #[default]
     Text,

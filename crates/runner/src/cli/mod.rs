@@ -2,10 +2,13 @@
 
 mod exec;
 mod format;
+mod history;
 mod logging;
+mod migrate;
 mod next;
 mod serve;
 
+use std::error::Error;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
@@ -18,7 +21,9 @@ pub(crate) use format::Format;
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, Environment};
 use crate::kinds::{WARDEN, warden_main};
+use crate::ledger::{self, LedgerOptions};
 use crate::registry::Registry;
+use crate::runner::ledger_options;
 
 /// It did not do what was asked.
 pub(crate) const FAILED: u8 = 1;
@@ -44,6 +49,10 @@ enum Command {
     Next(next::NextArgs),
     /// Runs a job once, now, in the foreground, through both layers.
     Exec(exec::ExecArgs),
+    /// Shows rows of the ledger.
+    History(history::HistoryArgs),
+    /// Applies the ledger's migrations.
+    Migrate(migrate::MigrateArgs),
 }
 
 fn version() -> String {
@@ -97,7 +106,24 @@ fn dispatch(cli: Cli, registry: &Registry) -> ExitCode {
             ended(next::run(&args, &jobs, now, out, notes))
         }
         Some(Command::Exec(args)) => exec::run(&args, &config, registry, out),
+        Some(Command::History(args)) => ended(asynchronously(async {
+            let opened = ledger::open(reading(&config)).await?;
+            Ok(history::run(&args, &*opened.reader, out).await?)
+        })),
+        Some(Command::Migrate(args)) => ended(asynchronously(async {
+            let migrate::MigrateArgs {} = args;
+            Ok(migrate::run(&ledger_options(&config), out).await?)
+        })),
     }
+}
+
+/// A command that looks must not change what it looks at.
+fn reading(config: &Config) -> LedgerOptions {
+    LedgerOptions { migrate: false, ..ledger_options(config) }
+}
+
+fn asynchronously(work: impl Future<Output = Result<(), Box<dyn Error>>>) -> Result<(), Box<dyn Error>> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)
 }
 
 fn config_path(
@@ -110,7 +136,7 @@ fn config_path(
     }
 }
 
-fn ended<E: Into<Box<dyn std::error::Error>>>(result: Result<(), E>) -> ExitCode {
+fn ended<E: Into<Box<dyn Error>>>(result: Result<(), E>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -125,7 +151,7 @@ fn complain(message: &dyn std::fmt::Display) {
     let _unread = writeln!(std::io::stderr(), "{message}");
 }
 
-fn complain_with_causes(error: &dyn std::error::Error) {
+fn complain_with_causes(error: &dyn Error) {
     let mut text = format!("error: {error}");
     let mut cause = error.source();
     while let Some(error) = cause {

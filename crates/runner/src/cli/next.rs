@@ -19,55 +19,55 @@ const MOST: usize = 100_000;
 
 /// When do jobs fire?
 #[derive(Clone, Debug, Args)]
-pub struct NextArgs {
+pub(crate) struct NextArgs {
     /// Only this job; all of them when left out
     #[arg(conflicts_with = "schedule")]
-    pub job: Option<String>,
+    pub(crate) job: Option<String>,
 
     /// How many firings of each job [default: 10, or all up to --until]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub count: Option<u32>,
+    pub(crate) count: Option<u32>,
 
     /// Firings after this instant, not at it [default: now]
     #[arg(long, value_name = "TIME", value_parser = read_instant)]
-    pub after: Option<DateTime<Utc>>,
+    pub(crate) after: Option<DateTime<Utc>>,
 
     /// Firings until this instant, or at it
     #[arg(long, value_name = "TIME", value_parser = read_instant)]
-    pub until: Option<DateTime<Utc>>,
+    pub(crate) until: Option<DateTime<Utc>>,
 
     /// A schedule instead of a job, without reading a file: a cron expression, `every 30s`, or `at TIME`
     #[arg(long, value_name = "EXPR")]
-    pub schedule: Option<String>,
+    pub(crate) schedule: Option<String>,
 
     /// The zone of --schedule
     #[arg(long, value_name = "ZONE", requires = "schedule", default_value = "UTC", value_parser = read_zone)]
-    pub timezone: Tz,
+    pub(crate) timezone: Tz,
 
     /// How to print
     #[arg(long, value_enum, default_value_t)]
-    pub format: Format,
+    pub(crate) format: Format,
 }
 
 impl NextArgs {
     /// Whether the answer needs a configuration at all.
     #[must_use]
-    pub const fn needs_jobs(&self) -> bool {
+    pub(crate) const fn needs_jobs(&self) -> bool {
         self.schedule.is_none()
     }
 }
 
 /// What there is to know of a job here.
 #[derive(Clone, Copy, Debug)]
-pub struct JobForNext<'a> {
+pub(crate) struct JobForNext<'a> {
     /// Its name.
-    pub name: &'a JobName,
+    pub(crate) name: &'a JobName,
     /// When it fires.
-    pub timetable: &'a Timetable,
+    pub(crate) timetable: &'a Timetable,
     /// The zone its firings are shown in.
-    pub timezone: Tz,
+    pub(crate) timezone: Tz,
     /// Whether it fires at all.
-    pub enabled: bool,
+    pub(crate) enabled: bool,
 }
 
 impl<'a> From<&'a JobSpec> for JobForNext<'a> {
@@ -79,7 +79,7 @@ impl<'a> From<&'a JobSpec> for JobForNext<'a> {
 /// Why there is no list.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum NextError {
+pub(crate) enum NextError {
     /// No such job.
     #[error("there is no job {name:?}; the file has {}", if .known.is_empty() { "none".into() } else { .known.join(", ") })]
     UnknownJob {
@@ -101,7 +101,7 @@ pub enum NextError {
 ///
 /// # Errors
 /// [`NextError`] when the job or the schedule is none, or printing fails.
-pub fn run(
+pub(crate) fn run(
     args: &NextArgs,
     jobs: &[JobForNext<'_>],
     now: DateTime<Utc>,

@@ -28,7 +28,7 @@ use crate::lifecycle::Drain;
 use crate::pulse::Pulse;
 use crate::registry::BoundJob;
 
-pub use passage::{Fate, Ticket};
+pub(crate) use passage::{Fate, Ticket};
 
 use admit::Admission;
 use claim::Claimed;
@@ -37,27 +37,27 @@ use passage::{Passage, Step};
 
 /// Walks firings through the corridor.
 #[derive(Debug)]
-pub struct Executor {
+pub(crate) struct Executor {
     /// Prefix of lock keys and idempotency keys.
-    pub namespace: Arc<str>,
+    pub(crate) namespace: Arc<str>,
     /// In whose name this replica locks and claims.
-    pub instance: Instance,
+    pub(crate) instance: Instance,
     /// Layer one.
-    pub locks: Locks,
+    pub(crate) locks: Locks,
     /// Layer two.
-    pub ledger: Arc<dyn Ledger>,
+    pub(crate) ledger: Arc<dyn Ledger>,
     /// Whether the ledger answers, and its time.
-    pub pulse: Arc<Pulse>,
+    pub(crate) pulse: Arc<Pulse>,
     /// The replica's clocks.
-    pub clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn Clock>,
     /// Runs at once on this replica.
-    pub permits: Arc<Semaphore>,
+    pub(crate) permits: Arc<Semaphore>,
     /// Where users' code runs, so that it cannot stall what keeps its leases.
-    pub jobs_runtime: Handle,
+    pub(crate) jobs_runtime: Handle,
     /// How far the replica is on its way out.
-    pub drain: Drain,
+    pub(crate) drain: Drain,
     /// How long a run may ignore its cancellation before the replica gives up on itself.
-    pub stuck_exit: Duration,
+    pub(crate) stuck_exit: Duration,
 }
 
 impl Executor {
@@ -65,7 +65,7 @@ impl Executor {
     ///
     /// # Cancel safety
     /// Dropping it drops the run and lets its leases end; another replica takes over.
-    pub async fn execute(&self, job: &BoundJob, ticket: Ticket) -> Fate {
+    pub(crate) async fn execute(&self, job: &BoundJob, ticket: Ticket) -> Fate {
         let mut pass = Passage::new(ticket);
         loop {
             match self.walk(job, &mut pass).await {

@@ -14,7 +14,7 @@ use crate::schedule::delay;
 
 /// What brings a firing to the corridor.
 #[derive(Clone, Debug)]
-pub enum Ticket {
+pub(crate) enum Ticket {
     /// It has no row yet.
     Fresh(Firing),
     /// Its row waits in the queue.
@@ -38,7 +38,7 @@ impl Ticket {
 
 /// How a firing's walk ended, as far as this replica is concerned.
 #[derive(Clone, Debug)]
-pub enum Fate {
+pub(crate) enum Fate {
     /// It ran here.
     Ran {
         /// How it ended.

@@ -14,13 +14,13 @@ const QUEUE_EXPIRY: Duration = Duration::from_secs(24 * 60 * 60);
 /// How a run is recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Verdict {
+pub(crate) struct Verdict {
     /// Where the firing goes.
-    pub ending: Ending,
+    pub(crate) ending: Ending,
     /// Whether the run counts against `max_crashes` rather than `max_attempts`.
-    pub crashed: bool,
+    pub(crate) crashed: bool,
     /// What went wrong, for people.
-    pub error: Option<String>,
+    pub(crate) error: Option<String>,
 }
 
 impl Verdict {

@@ -20,7 +20,7 @@ use futures_util::future::BoxFuture;
 
 pub use error::LedgerError;
 pub use gaps::{Decision, Gap, Horizon, Question};
-pub use open::{LedgerOptions, Opened, open};
+pub use open::{LedgerOptions, Opened, migrate, open};
 pub use rows::{AttemptRow, FiringRow, HistoryFilter, JobRow};
 pub use sqlite::SqliteLedger;
 pub use values::{

@@ -59,12 +59,29 @@ impl Opened {
 /// [`LedgerError::Unavailable`] while the database is away: try again. [`LedgerError::Unusable`] when
 /// trying again cannot help: the URL, or the schema behind it.
 pub async fn open(options: LedgerOptions) -> Result<Opened, LedgerError> {
-    match options.url.split(':').next() {
+    match scheme(&options) {
         Some("postgres" | "postgresql") => Ok(Opened::new(PostgresLedger::open(options).await?)),
         Some("sqlite") => Ok(Opened::new(SqliteLedger::open(options).await?)),
-        _ => Err(LedgerError::Unusable {
-            hint: "its URL begins with none of postgres:, sqlite:".into(),
-            source: None,
-        }),
+        _ => Err(unknown_scheme()),
     }
+}
+
+/// Applies the migrations that are missing, and names them.
+///
+/// # Errors
+/// As [`open`].
+pub async fn migrate(options: &LedgerOptions) -> Result<Vec<String>, LedgerError> {
+    match scheme(options) {
+        Some("postgres" | "postgresql") => PostgresLedger::migrate(options).await,
+        Some("sqlite") => SqliteLedger::migrate(options).await,
+        _ => Err(unknown_scheme()),
+    }
+}
+
+fn scheme(options: &LedgerOptions) -> Option<&str> {
+    options.url.split(':').next()
+}
+
+fn unknown_scheme() -> LedgerError {
+    LedgerError::Unusable { hint: "its URL begins with none of postgres:, sqlite:".into(), source: None }
 }

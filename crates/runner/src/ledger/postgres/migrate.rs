@@ -19,7 +19,7 @@ fn known() -> [Migration; 1] {
     [Migration::new(1, "ledger".into(), MigrationType::Simple, ledger, false)]
 }
 
-/// Applies what is missing.
+/// Applies what is missing, and names it.
 ///
 /// One transaction holds everything: the lock that keeps other processes waiting, the migrations and
 /// the record of them. It works behind a pooler, and a process that dies halfway leaves nothing.
@@ -27,7 +27,7 @@ fn known() -> [Migration; 1] {
 /// # Errors
 /// [`LedgerError::Unusable`] when the database holds something newer or something else, and the
 /// errors of any statement.
-pub(super) async fn migrate(connect: &PgConnectOptions) -> Result<(), LedgerError> {
+pub(super) async fn migrate(connect: &PgConnectOptions) -> Result<Vec<String>, LedgerError> {
     const DOING: &str = "migrate";
     let work = async {
         let mut connection = PgConnection::connect_with(connect).await?;
@@ -40,6 +40,7 @@ pub(super) async fn migrate(connect: &PgConnectOptions) -> Result<(), LedgerErro
             Ok(missing) => missing,
             Err(unusable) => return Ok(Err(unusable)),
         };
+        let mut done = Vec::new();
         for migration in missing {
             transaction.execute(migration.sql.clone()).await?;
             let record = sqlx::query(include_str!("sql/migrations_record.sql"))
@@ -48,10 +49,11 @@ pub(super) async fn migrate(connect: &PgConnectOptions) -> Result<(), LedgerErro
                 .bind(&*migration.description)
                 .bind(&*migration.checksum);
             record.execute(&mut *transaction).await?;
+            done.push(format!("{:04}_{}", migration.version, migration.description));
         }
         transaction.commit().await?;
         connection.close().await?;
-        Ok(Ok(()))
+        Ok(Ok(done))
     };
     within(DOING, work).await?
 }

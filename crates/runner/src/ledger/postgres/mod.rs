@@ -80,6 +80,14 @@ impl PostgresLedger {
         Ok(Self::with(&connect, &options))
     }
 
+    /// Applies the migrations that are missing and names them, `0001_ledger`.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub async fn migrate(options: &LedgerOptions) -> Result<Vec<String>, LedgerError> {
+        migrate::migrate(&connect_options(options)?).await
+    }
+
     fn with(connect: &PgConnectOptions, options: &LedgerOptions) -> Self {
         Self {
             namespace: options.namespace.clone(),
