@@ -107,7 +107,7 @@ impl Signals {
 
 /// Signals closer together than this are one: some process managers signal a process and then its
 /// group, and nobody means "now" by that.
-const ONE_SIGNAL: Duration = Duration::from_millis(100);
+const ONE_SIGNAL: Duration = Duration::from_millis(20);
 
 /// Waits for a signal (or for `drain` to be closed from within), then takes the steps in order.
 ///
@@ -123,8 +123,8 @@ pub(crate) async fn run_until_drained(
     tokio::select! {
         () = signals.next() => {
             drain.close();
-            info!(?grace, "draining: no new firings, runs may finish");
             signals.let_echo_pass().await;
+            info!(?grace, "draining: no new firings, runs may finish");
         }
         () = drain.closing() => {}
     }

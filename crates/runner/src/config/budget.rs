@@ -200,7 +200,8 @@ mod tests {
             if let (Ok(budget), Some(_)) = (Budget::plan(wish), wish.timeout) {
                 if let Some(less) = budget.max_renewals.checked_sub(1) {
                     let refused = Budget::plan(Wish { max_renewals: Some(less), ..wish });
-                    prop_assert!(matches!(refused, Err(Conflict::Uncovered { cap, .. }) if cap == budget.max_renewals));
+                    let names_it = matches!(refused, Err(Conflict::Uncovered { cap, .. }) if cap == budget.max_renewals);
+                    prop_assert!(names_it);
                 }
             }
         }
