@@ -4,7 +4,7 @@ DELETE FROM runner_firings
 WHERE id IN (
     SELECT f.id
     FROM runner_jobs AS j
-    JOIN runner_firings AS f
+    CROSS JOIN runner_firings AS f  -- keeps this order: job by job, only the old part of the index
         ON f.namespace = j.namespace AND f.job = j.name AND f.scheduled_at < j.pruned_before
     WHERE j.namespace = ?1
       AND f.finished_at <= ?2
