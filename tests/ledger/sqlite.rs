@@ -6,7 +6,7 @@ use crate::fixture::Fixture;
 
 /// A file that goes with the test.
 #[derive(Debug)]
-pub struct Sqlite {
+pub(crate) struct Sqlite {
     dir: TempDir,
 }
 

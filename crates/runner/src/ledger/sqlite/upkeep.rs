@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sqlx::Row;
-use sqlx::sqlite::SqliteConnection;
+use sqlx::sqlite::SqliteRow;
 
 use super::cells::{self, millis};
 use super::fault::Fault;
@@ -90,13 +90,11 @@ impl Upkeep for SqliteLedger {
     }
 
     fn sweep<'a>(&'a self, suspects: &'a [Suspect]) -> Answer<'a, Vec<Swept>> {
-        self.answer("sweep lost runs", async move {
+        Box::pin(async move {
             let mut swept = Vec::new();
             for suspect in suspects {
                 // A transaction for each, so that heartbeats get their turn in between.
-                let mut write = self.writer.begin().await?;
-                swept.extend(self.sweep_one(&mut write, suspect).await?);
-                write.commit().await?;
+                swept.extend(self.answer("sweep a lost run", self.sweep_one(suspect)).await?);
             }
             Ok(swept)
         })
@@ -111,24 +109,15 @@ impl Upkeep for SqliteLedger {
     }
 
     fn prune(&self, retention: Duration, batch: u32) -> Answer<'_, u64> {
-        self.answer("remove old firings", async move {
-            let mut write = self.writer.begin().await?;
-            let now = sqlx::query(include_str!("sql/now.sql")).fetch_one(&mut *write).await?;
-            let cutoff = cells::integer(&now, "now")? - millis(retention);
-            sqlx::query(include_str!("sql/prune_watermark.sql"))
-                .bind(&*self.namespace)
-                .bind(cutoff)
-                .execute(&mut *write)
-                .await?;
-            let pruned = sqlx::query(include_str!("sql/prune.sql"))
-                .bind(&*self.namespace)
-                .bind(cutoff)
-                .bind(batch)
-                .execute(&mut *write)
-                .await?
-                .rows_affected();
-            write.commit().await?;
-            Ok(pruned)
+        Box::pin(async move {
+            let mut removed = 0;
+            loop {
+                let some = self.answer("remove old firings", self.prune_some(retention, batch)).await?;
+                removed += some;
+                if some < u64::from(batch.max(1)) {
+                    return Ok(removed);
+                }
+            }
         })
     }
 
@@ -164,43 +153,68 @@ impl SqliteLedger {
     }
 
     /// Ends one suspect, if it is still as it was seen.
-    async fn sweep_one(
-        &self,
-        conn: &mut SqliteConnection,
-        suspect: &Suspect,
-    ) -> Result<Option<Swept>, Fault> {
+    async fn sweep_one(&self, suspect: &Suspect) -> Result<Option<Swept>, Fault> {
+        let mut write = self.writer.begin().await?;
         let row = self
             .of_run(include_str!("sql/sweep_look.sql"), suspect.run)
             .bind(suspect.lease_until.timestamp_millis())
-            .fetch_optional(&mut *conn)
+            .fetch_optional(&mut *write)
             .await?;
-        let Some(row) = row else { return Ok(None) };
-        let crashes = cells::integer(&row, "crashes")? + 1;
-        let ending = if cells::word::<Delivery>(&row, "delivery")? == Delivery::AtMostOnce {
-            terminal(State::Lost, Some("owner_lost"))
-        } else if crashes > i64::from(suspect.max_crashes) {
-            terminal(State::Failed, Some("crash_loop"))
-        } else if cells::flag(&row, "cancel_requested")? {
-            terminal(State::Cancelled, None)
-        } else {
-            Ending::Requeue {
-                reason: "owner_lost".into(),
-                due_in: Duration::ZERO,
-                expires_in: suspect.expires_in,
-            }
-        };
-        let settlement = Settlement { run: suspect.run, ending, crashed: true, error: None, output: None };
-        if !self.end(conn, &settlement).await? {
+        let Some(row) = row else {
+            write.roll_back().await?;
             return Ok(None);
-        }
+        };
+        let ending = after_loss(&row, suspect)?;
+        let settlement = Settlement { run: suspect.run, ending, crashed: true, error: None, output: None };
+        let ended = self.end(&mut write, &settlement).await?;
+        write.commit().await?;
         let (state, reason) = match settlement.ending {
             Ending::Terminal { state, reason } => (state, reason),
             Ending::Requeue { reason, .. } => (State::Queued, Some(reason)),
         };
-        Ok(Some(Swept { run: suspect.run, job: row.try_get("job")?, state, reason }))
+        Ok(if ended {
+            Some(Swept { run: suspect.run, job: row.try_get("job")?, state, reason })
+        } else {
+            None
+        })
+    }
+
+    /// Raises the watermarks and removes one batch, as one.
+    async fn prune_some(&self, retention: Duration, batch: u32) -> Result<u64, Fault> {
+        let mut write = self.writer.begin().await?;
+        let now = sqlx::query(include_str!("sql/now.sql")).fetch_one(&mut *write).await?;
+        let cutoff = cells::integer(&now, "now")? - millis(retention);
+        sqlx::query(include_str!("sql/prune_watermark.sql"))
+            .bind(&*self.namespace)
+            .bind(cutoff)
+            .execute(&mut *write)
+            .await?;
+        let removed = sqlx::query(include_str!("sql/prune.sql"))
+            .bind(&*self.namespace)
+            .bind(cutoff)
+            .bind(batch.max(1))
+            .execute(&mut *write)
+            .await?
+            .rows_affected();
+        write.commit().await?;
+        Ok(removed)
     }
 }
 
-fn terminal(state: State, reason: Option<&str>) -> Ending {
-    Ending::Terminal { state, reason: reason.map(Into::into) }
+/// What becomes of a firing whose owner vanished.
+fn after_loss(row: &SqliteRow, suspect: &Suspect) -> Result<Ending, Fault> {
+    let terminal = |state, reason: Option<&str>| Ending::Terminal { state, reason: reason.map(Into::into) };
+    Ok(if cells::word::<Delivery>(row, "delivery")? == Delivery::AtMostOnce {
+        terminal(State::Lost, Some("owner_lost"))
+    } else if cells::integer(row, "crashes")? + 1 > i64::from(suspect.max_crashes) {
+        terminal(State::Failed, Some("crash_loop"))
+    } else if cells::flag(row, "cancel_requested")? {
+        terminal(State::Cancelled, None)
+    } else {
+        Ending::Requeue {
+            reason: "owner_lost".into(),
+            due_in: Duration::ZERO,
+            expires_in: suspect.expires_in,
+        }
+    })
 }
