@@ -62,7 +62,8 @@ pub enum AcquireOutcome {
     Held {
         /// Who, and for what.
         holder: Holder,
-        /// How long it lives yet, if nobody renews it.
+        /// How long it lives yet, if nobody renews it. [`Duration::MAX`] if it has no expiry, which
+        /// only a key set by hand can have.
         remaining: Duration,
     },
     /// The work it would be taken for has been done. A hint, never a proof.

@@ -58,6 +58,7 @@ pub struct Release {
 /// Dropping the guard stops the renewals and leaves the lock to its ttl; [`release`](Self::release)
 /// frees it at once.
 #[derive(Debug)]
+#[must_use = "a lock that is dropped stands idle until its ttl is over"]
 pub struct LeaseGuard {
     hold: Arc<Hold>,
     backend: Arc<dyn LockBackend>,

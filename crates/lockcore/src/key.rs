@@ -17,10 +17,16 @@ impl LockKey {
     ///
     /// # Errors
     /// [`InvalidKey`] when a part is empty or holds a brace, a slash, white space or a control
-    /// character: those would move the key to another slot or make two keys collide.
+    /// character, or the scope a colon: those would move the key to another slot or make two keys
+    /// collide.
     pub fn new(prefix: &str, scope: &str, name: &str) -> Result<Self, InvalidKey> {
         for (part, text) in [("prefix", prefix), ("scope", scope), ("name", name)] {
-            let bad = |c: char| matches!(c, '{' | '}' | '/') || c.is_whitespace() || c.is_control();
+            let bad = |c: char| match c {
+                '{' | '}' | '/' => true,
+                // A prefix may have colons, so the last one must be the border to the scope.
+                ':' => part == "scope",
+                c => c.is_whitespace() || c.is_control(),
+            };
             if text.is_empty() || text.contains(bad) {
                 return Err(InvalidKey { part, text: text.into() });
             }
@@ -63,10 +69,56 @@ impl Display for LockKey {
 
 /// A part of a key that would not be safe in Redis.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the {part} of a lock key must not be empty or hold braces, slashes or white space, found {text:?}")]
+#[error("the {part} of a lock key must not be empty or hold braces, slashes{colons} or white space, found {text:?}",
+    colons = if *part == "scope" { ", colons" } else { "" })]
 pub struct InvalidKey {
     /// Which part: `prefix`, `scope` or `name`.
     pub part: &'static str,
     /// What stood there.
     pub text: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_key_shows_prefix_scope_name_and_dimensions() {
+        let key = LockKey::new("runner", "default", "reconcile").unwrap();
+        assert_eq!(key.lock(), "{runner:default/reconcile}:lock");
+        assert_eq!(key.done(), "{runner:default/reconcile}:done");
+        let key = key.shard(3).at(1_780_315_200_000);
+        assert_eq!(key.to_string(), "{runner:default/reconcile}:lock#3@1780315200000");
+        assert_eq!(key.done(), "{runner:default/reconcile}:done#3@1780315200000");
+    }
+
+    #[test]
+    fn parts_that_would_move_or_merge_keys_are_refused() {
+        for (prefix, scope, name, part) in [
+            ("", "s", "n", "prefix"),
+            ("p}", "s", "n", "prefix"),
+            ("p", "s:t", "n", "scope"),
+            ("p", "s/t", "n", "scope"),
+            ("p", "s", "n m", "name"),
+            ("p", "s", "n\0", "name"),
+        ] {
+            assert_eq!(LockKey::new(prefix, scope, name).unwrap_err().part, part);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn different_parts_make_different_keys_in_one_slot_each(
+            one in ("[a:/]{1,3}", "[a:/]{1,3}", "[a:/]{1,3}"), two in ("[a:/]{1,3}", "[a:/]{1,3}", "[a:/]{1,3}"),
+        ) {
+            let key = |(prefix, scope, name): &(String, String, String)| LockKey::new(prefix, scope, name).ok();
+            if let (Some(first), Some(second)) = (key(&one), key(&two)) {
+                prop_assert_eq!(one == two, first.lock() == second.lock());
+                let slot = |key: String| key.split('}').next().map(str::to_owned);
+                prop_assert_eq!(slot(first.lock()), slot(first.shard(1).at(2).done()));
+            }
+        }
+    }
 }

@@ -54,6 +54,7 @@ impl Terms {
 
 /// The answer to an acquisition. Not getting the lock is an answer, not an error.
 #[derive(Debug)]
+#[must_use = "a lock that is dropped stands idle until its ttl is over"]
 #[non_exhaustive]
 pub enum Acquisition {
     /// It is ours, for as long as the guard lives and nothing is [lost](LeaseGuard::lost).
@@ -83,6 +84,8 @@ impl Locks {
     /// A try whose outcome is unknown is repeated with the same token, and trust counts from the first
     /// send of that token. When the first send can no longer be believed the wait goes on with a new
     /// token of the same instance and subject: see [`LeaseGuard::token`].
+    ///
+    /// Call it on a Tokio runtime with time enabled.
     ///
     /// # Errors
     /// [`LockError::Unavailable`] when the last try brought no usable answer, or one so late that the
@@ -114,10 +117,11 @@ impl Locks {
             if now >= give_up && !look_again {
                 return no;
             }
-            let mut until = now + backoff.delay(attempt, random());
-            if !look_again {
-                until = until.min(give_up);
-            }
+            let until = if look_again {
+                now + backoff.delay(0, random())
+            } else {
+                give_up.min(now + backoff.delay(attempt, random()))
+            };
             sleep_until(clock, until).await;
             attempt += 1;
         }

@@ -171,9 +171,11 @@ fn acquire_outcome(reply: Vec<Value>) -> RedisResult<AcquireOutcome> {
         "acquired" => Ok(AcquireOutcome::Acquired),
         "done" => Ok(AcquireOutcome::Done),
         _ => {
-            let holder: String = from_redis_value(next())?;
+            // A key that somebody set by hand may hold anything.
+            let holder: Vec<u8> = from_redis_value(next())?;
+            let holder = String::from_utf8_lossy(&holder);
             let left: i64 = from_redis_value(next())?;
-            // A key that somebody set by hand may have no expiry (-1): it never ends by itself.
+            // Nor need it have an expiry (-1).
             let remaining = u64::try_from(left).map_or(Duration::MAX, Duration::from_millis);
             Ok(AcquireOutcome::Held { holder: Holder::from_value(&holder), remaining })
         }

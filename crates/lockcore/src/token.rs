@@ -62,3 +62,36 @@ impl Holder {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_names_its_holder_and_is_unique() {
+        let token = |unique| Token::new("web-1", "2026-06-01T12:00:00Z", Uuid::from_u128(unique));
+        assert_eq!(token(1).as_str(), "web-1|2026-06-01T12:00:00Z|00000000000000000000000000000001");
+        assert_ne!(token(1), token(2));
+        let holder = Holder::from_value(token(1).as_str());
+        assert_eq!((holder.instance.as_str(), holder.subject.as_str()), ("web-1", "2026-06-01T12:00:00Z"));
+    }
+
+    #[test]
+    fn a_reissued_token_differs_in_its_unique_part_only() {
+        let first = Token::new("web-1", "noon", Uuid::from_u128(1));
+        assert_eq!(first.reissued(Uuid::from_u128(2)), Token::new("web-1", "noon", Uuid::from_u128(2)));
+    }
+
+    #[test]
+    fn a_name_cannot_forge_the_parts_of_a_token() {
+        let token = Token::new("web|1", "no|on", Uuid::from_u128(1));
+        let holder = Holder::from_value(token.as_str());
+        assert_eq!((holder.instance.as_str(), holder.subject.as_str()), ("web_1", "no_on"));
+    }
+
+    #[test]
+    fn a_foreign_value_is_shown_whole() {
+        let holder = Holder::from_value("maintenance|since monday");
+        assert_eq!((holder.instance.as_str(), holder.subject.as_str()), ("maintenance|since monday", ""));
+    }
+}

@@ -13,3 +13,4 @@ mod proxy;
 mod redis_faults;
 mod scripted;
 mod support;
+mod warnings;

@@ -91,6 +91,9 @@ async fn a_key_that_was_set_by_hand_without_expiry_is_held_for_ever() {
         }
         other => panic!("{other:?}"),
     }
+    server.call(&["EVAL", "redis.call('SET', KEYS[1], '\\255')", "1", &key().lock()]);
+    let outcome = acquire(&patient(&server.url())).await.unwrap();
+    assert!(matches!(outcome, AcquireOutcome::Held { .. }), "{outcome:?}");
 }
 
 #[tokio::test]
@@ -177,7 +180,7 @@ async fn a_restart_between_two_calls_is_not_noticed_by_locks() {
     let locks = locks(patient(&server.url()));
     let terms = Terms::new(3, Duration::ZERO);
     for _ in 0..3 {
-        guard(locks.acquire(request(&key(), "a", LONG), terms).await.unwrap());
+        drop(guard(locks.acquire(request(&key(), "a", LONG), terms).await.unwrap()));
         server.restart();
     }
 }
