@@ -352,6 +352,7 @@ fn what_a_command_leaves_behind_is_ended_though_it_holds_the_pipe() {
         ("sleep 1000 &", "a background job"),
         ("(trap '' TERM; exec sleep 1000) &", "one that ignores SIGTERM"),
         ("setsid sleep 1000 &", "a daemon"),
+        (r#"setsid sh -c 'trap "" TERM; exec sleep 1000' &"#, "a daemon that ignores SIGTERM"),
         (
             "setsid sh -c 'sleep 1000 & echo $! > pid.tmp; mv pid.tmp pid' &",
             "the child of a daemon that is gone",
@@ -367,7 +368,9 @@ fn what_a_command_leaves_behind_is_ended_though_it_holds_the_pipe() {
                 echo finished"#
             ),
         );
+        let from = Instant::now();
         assert_eq!(output(&script), "finished\n", "{kind}");
+        assert!(from.elapsed() < PATIENCE / 2, "{kind}: that long only the licence lasts");
         assert!(is_gone(pid_in(&dir.path().join("pid")).unwrap()), "{kind}");
     }
 }
