@@ -26,6 +26,7 @@ pub struct Deployment {
     ttl: String,
     runner: String,
     jobs: String,
+    file: Option<String>,
 }
 
 /// A command of the CLI that has ended.
@@ -59,6 +60,7 @@ impl Deployment {
             ttl: "3s".into(),
             runner: String::new(),
             jobs: String::new(),
+            file: None,
         }
     }
 
@@ -104,6 +106,13 @@ impl Deployment {
     pub fn jobs(mut self, text: &str) -> Self {
         self.jobs.push_str(text);
         self.jobs.push('\n');
+        self
+    }
+
+    /// Takes `text` for the whole of jobs.toml, whatever else is said here.
+    #[must_use]
+    pub fn file(mut self, text: impl Into<String>) -> Self {
+        self.file = Some(text.into());
         self
     }
 
@@ -178,6 +187,9 @@ impl Deployment {
     }
 
     fn text(&self) -> String {
+        if let Some(file) = &self.file {
+            return file.clone();
+        }
         let Self { namespace, runner, ttl, jobs, .. } = self;
         let url =
             |url: &Option<String>| url.as_ref().map_or_else(String::new, |url| format!("url = {url:?}\n"));
