@@ -141,7 +141,10 @@ impl Deployment {
     #[must_use]
     pub fn config(&self) -> PathBuf {
         let path = self.dir.path().join("jobs.toml");
-        std::fs::write(&path, self.text()).expect("a directory of our own");
+        let next = self.dir.path().join(format!("jobs.toml.{}", Uuid::new_v4().simple()));
+        // In one step: a replica that starts at this moment must not read half a file.
+        std::fs::write(&next, self.text()).expect("a directory of our own");
+        std::fs::rename(next, &path).expect("a directory of our own");
         path
     }
 
