@@ -13,11 +13,12 @@ use super::settings::{JobSpec, LedgerSettings, LockSettings};
 /// A ttl above this makes a firing wait long for another owner when its own vanished.
 const LONG_TTL: Duration = Duration::from_secs(60 * 60);
 
-/// Cautions about one job.
-pub(crate) fn of_job(section: &Section<'_>, job: &JobSpec, is_cron: bool) {
-    if is_cron {
-        of_cron(section, &job.schedule_text);
-    } else if section.has_itself("timezone") {
+/// Cautions about one job, whose `rule` is one of `schedule`, `every` and `at`.
+pub(crate) fn of_job(section: &Section<'_>, job: &JobSpec, rule: &str) {
+    for warning in job.timetable.warnings() {
+        section.warning(rule, warning);
+    }
+    if rule != "schedule" && section.has_itself("timezone") {
         section.warning("timezone", "the zone has no effect: only cron schedules are read in one");
     }
     if job.guard == Guard::Ledger {
@@ -28,34 +29,6 @@ pub(crate) fn of_job(section: &Section<'_>, job: &JobSpec, is_cron: bool) {
     if job.budget.ttl > LONG_TTL {
         let ttl = show(job.budget.ttl);
         section.warning("ttl", format!("when the owner of a run vanishes, another waits for the ttl: {ttl}"));
-    }
-}
-
-fn of_cron(section: &Section<'_>, schedule: &str) {
-    let fields: Vec<&str> = schedule.split_whitespace().collect();
-    // Seconds come first, but only where there are six fields.
-    let spans = match fields.len() {
-        5 => &[("minute", 60), ("hour", 24)][..],
-        6 => &[("second", 60), ("minute", 60), ("hour", 24)][..],
-        _ => return,
-    };
-    if let [("second", _), ..] = spans
-        && matches!(fields.first(), Some(&("*" | "*/1")))
-    {
-        section.warning("schedule", "of six fields the first is the second: this fires every second");
-    }
-    for ((unit, span), field) in spans.iter().zip(fields) {
-        let Some(step) = field.strip_prefix("*/").and_then(|step| step.parse::<u32>().ok()) else { continue };
-        if step > 0 && step < *span && span % step != 0 {
-            let last = (span - 1) / step * step;
-            section.warning(
-                "schedule",
-                format!(
-                    "{field} is not every {step} {unit}s: it starts again after {unit} {last}, {} later",
-                    span - last
-                ),
-            );
-        }
     }
 }
 

@@ -27,12 +27,21 @@ pub(crate) fn read(path: &Path, findings: &Findings) -> Result<Arc<str>, Reporte
     })
 }
 
-/// The tree of `text`, and whether its jobs are worth reading. Mistakes that leave the rest readable
-/// (a key twice, text without quotes) are only written down; after any other, what a parser makes
-/// of the rest would be noise.
-pub(crate) fn parse<'t>(text: &'t str, findings: &Findings) -> (DeTable<'t>, bool) {
+/// How far a tree may be relied on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Health {
+    /// It is all that the text says.
+    Whole,
+    /// It lacks a little (a key that stands there twice, for one), and the rest can be read.
+    Mended,
+    /// What a parser made of the rest would be noise.
+    Broken,
+}
+
+/// The tree of `text`; what is wrong with the text has been written down.
+pub(crate) fn parse<'t>(text: &'t str, findings: &Findings) -> (DeTable<'t>, Health) {
     let (tree, errors) = DeTable::parse_recoverable(text);
-    let mut is_toml = true;
+    let mut health = if errors.is_empty() { Health::Whole } else { Health::Mended };
     let mut broken_line = None;
     let mut repeated_header = None;
     for error in errors {
@@ -68,9 +77,11 @@ pub(crate) fn parse<'t>(text: &'t str, findings: &Findings) -> (DeTable<'t>, boo
             message,
             hint,
         });
-        is_toml &= unquoted;
+        if !unquoted {
+            health = Health::Broken;
+        }
     }
-    (tree.into_inner(), is_toml)
+    (tree.into_inner(), health)
 }
 
 /// Refuses a file that has nothing to run; `Ok` when it has jobs.

@@ -68,8 +68,8 @@ impl Jobs<'_> {
     pub(crate) fn check_defaults(self, defaults: &Table) {
         let section = Section::new(KeyPath::of(["defaults"]), defaults, self.findings);
         section.refuse_unknown(&KEYS);
-        // What is wrong has been written down; there is no job to make of the rest.
-        let _ = self.spec(&section, None);
+        // What is wrong has been written down by now; there is no job to make of the rest.
+        drop(self.spec(&section, None));
     }
 
     /// Reads one job.
@@ -159,7 +159,7 @@ impl Jobs<'_> {
             jitter: jitter?,
             enabled: enabled?,
         };
-        cautions::of_job(section, &spec, trigger.is_cron);
+        cautions::of_job(section, &spec, trigger.key);
         Ok(Some(spec))
     }
 

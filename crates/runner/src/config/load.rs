@@ -7,7 +7,7 @@ use toml::de::DeTable;
 
 use super::address::directory_of;
 use super::cautions;
-use super::document;
+use super::document::{self, Health};
 use super::environment::Environment;
 use super::findings::{Findings, Found, Reported};
 use super::job::{self, Jobs};
@@ -33,8 +33,9 @@ impl Config {
         let readable = text.is_ok();
         let source = SourceMap::new(path.display().to_string(), text.unwrap_or_default());
         let text = source.text();
-        let (tree, is_toml) = document::parse(&text, &findings);
-        let walked = (readable && is_toml).then(|| walk(path, &text, &tree, environment, kinds, &findings));
+        let (tree, health) = document::parse(&text, &findings);
+        let walked = (readable && health != Health::Broken)
+            .then(|| walk(path, &text, &tree, environment, kinds, &findings));
         let (walked, variables) = match walked {
             Some((walked, variables)) => (Some(walked), variables),
             None => (None, BTreeMap::new()),
@@ -43,7 +44,7 @@ impl Config {
         let Found { problems, warnings, secrets, secret_env } = findings.into_found();
         let source = source.with_variables(variables).with_secrets(secrets);
         let mask = source.mask(&tree);
-        let mask = if is_toml { mask } else { mask.blunt() };
+        let mask = if health == Health::Whole { mask } else { mask.blunt() };
         let problems = problems.into_iter().map(|finding| source.place(&tree, &mask, finding)).collect();
         let warnings = warnings.into_iter().map(|finding| source.place(&tree, &mask, finding)).collect();
         let config = walked.and_then(|walked| walked.into_config(warnings, secret_env, source.clone()));

@@ -44,8 +44,8 @@ impl Mask {
         mask
     }
 
-    /// For a file that cannot be read as TOML, where the tree may lack the secret: every line that
-    /// may hold one is hidden from its first `=` on.
+    /// For a file with mistakes in its TOML, where the tree may lack the secret: every line that may
+    /// hold one is hidden from its first `=` on.
     pub(crate) fn blunt(self) -> Self {
         Self { blunt: true, ..self }
     }

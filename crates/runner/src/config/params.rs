@@ -89,7 +89,7 @@ pub trait Kinds {
 }
 
 /// Kinds by name alone, content with any params.
-impl Kinds for [&str] {
+impl Kinds for &[&str] {
     fn names(&self) -> Vec<String> {
         self.iter().map(|name| (*name).to_owned()).collect()
     }

@@ -1,6 +1,6 @@
 //! One table of the file as its reader sees it: keys with their layers, and a place to complain.
 
-use config::Value;
+use config::{Value, ValueKind};
 
 use super::findings::{Finding, Findings, Reported, Spot};
 use super::key_path::KeyPath;
@@ -67,6 +67,10 @@ impl<'a> Section<'a> {
         parse: impl FnOnce(&'a Value) -> Result<T, Fault>,
     ) -> Result<Option<T>, Reported> {
         let Some((value, path)) = self.find(key) else { return Ok(None) };
+        // Unreadable already as TOML, and reported as that.
+        if matches!(value.kind, ValueKind::Nil) {
+            return Err(Reported);
+        }
         let parsed = parse(value).map_err(|fault| self.fault(&path, fault))?;
         match not_built::refusal(key, value) {
             Some(fault) => Err(self.fault(&path, fault)),

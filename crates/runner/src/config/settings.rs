@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    Budget, Guard, LedgerKind, Misfire, OnUnavailable, Overlap, Params, Problem, Secret, SourceMap, Warning,
+    Budget, ConfigErrors, Guard, LedgerKind, Misfire, OnUnavailable, Overlap, ParamProblem, Params, Problem,
+    Secret, SourceMap, Warning,
 };
 use crate::firing::{Delivery, JobName, words};
 use crate::schedule::Timetable;
@@ -46,6 +47,21 @@ impl Config {
     #[must_use]
     pub fn problem_at(&self, key: &str, message: impl Into<String>, hint: Option<String>) -> Problem {
         self.source.problem_at(key, message, hint)
+    }
+
+    /// A problem with a job's params, at the line that sets them.
+    #[must_use]
+    pub fn param_problem(&self, job: &JobSpec, problem: &ParamProblem) -> Problem {
+        let own = format!("jobs.{}.params", job.name);
+        let params = if self.source.has(&own) { own } else { "defaults.params".to_owned() };
+        let dot = if problem.path.is_empty() { "" } else { "." };
+        self.problem_at(&format!("{params}{dot}{}", problem.path), &problem.message, problem.hint.clone())
+    }
+
+    /// Problems that were found after the load, as one error; `None` when there are none.
+    #[must_use]
+    pub fn errors(&self, problems: Vec<Problem>) -> Option<ConfigErrors> {
+        ConfigErrors::new(self.source.file(), problems)
     }
 }
 

@@ -62,6 +62,18 @@ impl SourceMap {
         self.place(tree.get_ref(), &mask, finding)
     }
 
+    /// Whether the file has the dotted key.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        let tree = DeTable::parse_recoverable(&self.text).0;
+        let path = KeyPath::parse(key);
+        let Some((last, above)) = path.segments().split_last() else { return false };
+        let mut table = Some(tree.get_ref());
+        for segment in above {
+            table = table.and_then(|table| table.get(segment.as_str())?.get_ref().as_table());
+        }
+        table.is_some_and(|table| table.contains_key(last.as_str()))
+    }
+
     /// The mask of this file's secrets.
     pub(crate) fn mask(&self, tree: &DeTable<'_>) -> Mask {
         Mask::of(tree, &self.secrets)

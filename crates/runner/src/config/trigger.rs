@@ -18,8 +18,8 @@ pub(crate) const TRIGGERS: [&str; 3] = ["schedule", "every", "at"];
 pub(crate) struct Trigger {
     pub(crate) timetable: Timetable,
     pub(crate) text: String,
-    /// Whether the zone has a say.
-    pub(crate) is_cron: bool,
+    /// The key it was written under.
+    pub(crate) key: &'static str,
 }
 
 /// Reads the rule. A job's own one replaces that of `[defaults]`, whichever of the keys it uses.
@@ -37,17 +37,17 @@ pub(crate) fn read(
         let text = text(value)?;
         // With a bad zone the expression is still worth checking: in any zone.
         let timetable = Timetable::cron(text, zone.unwrap_or(Tz::UTC), job).map_err(refused)?;
-        Ok(Trigger { timetable, text: text.trim().to_owned(), is_cron: true })
+        Ok(Trigger { timetable, text: text.trim().to_owned(), key: "schedule" })
     });
     let every = section.read("every", |value| {
         let period = duration(value)?;
         let timetable = Timetable::every(period).map_err(refused)?;
-        Ok(Trigger { timetable, text: format!("every {}", show(period)), is_cron: false })
+        Ok(Trigger { timetable, text: format!("every {}", show(period)), key: "every" })
     });
     let at = section.read("at", |value| {
         let at = point(text(value)?)?;
         let timetable = Timetable::at(at).map_err(refused)?;
-        Ok(Trigger { timetable, text: format!("at {}", instant(at)), is_cron: false })
+        Ok(Trigger { timetable, text: format!("at {}", instant(at)), key: "at" })
     });
     if let [first, second, ..] = set.as_slice() {
         let message = format!("{first} and {second} exclude each other");
