@@ -116,14 +116,14 @@ impl PrivatePostgres {
     /// # Panics
     /// When a statement fails.
     pub fn sql(&self, statements: &str) -> String {
-        self.sql_at(&self.url(), statements)
+        Self::sql_at(&self.url(), statements)
     }
 
     /// Runs statements in the database behind `url`.
     ///
     /// # Panics
     /// When a statement fails.
-    pub fn sql_at(&self, url: &str, statements: &str) -> String {
+    pub fn sql_at(url: &str, statements: &str) -> String {
         let mut psql = Command::new(program("psql"));
         psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", url, "-c", statements]);
         text(run(&mut psql)).trim_end().to_owned()

@@ -8,20 +8,20 @@ use testbed::PrivatePostgres;
 fn a_server_gives_every_test_an_empty_database() {
     let server = PrivatePostgres::start();
     let (one, two) = (server.create_database(), server.create_database());
-    server.sql_at(&one, "CREATE TABLE t (x int); INSERT INTO t VALUES (7)");
-    assert_eq!(server.sql_at(&one, "SELECT x FROM t"), "7");
-    assert_eq!(server.sql_at(&two, "SELECT count(*) FROM pg_tables WHERE tablename = 't'"), "0");
+    PrivatePostgres::sql_at(&one, "CREATE TABLE t (x int); INSERT INTO t VALUES (7)");
+    assert_eq!(PrivatePostgres::sql_at(&one, "SELECT x FROM t"), "7");
+    assert_eq!(PrivatePostgres::sql_at(&two, "SELECT count(*) FROM pg_tables WHERE tablename = 't'"), "0");
 }
 
 #[test]
 fn what_was_committed_is_there_after_a_crash_on_the_same_port() {
     let server = PrivatePostgres::start();
     let url = server.create_database();
-    server.sql_at(&url, "CREATE TABLE t (x int); INSERT INTO t VALUES (7)");
+    PrivatePostgres::sql_at(&url, "CREATE TABLE t (x int); INSERT INTO t VALUES (7)");
     server.stop();
     assert!(std::net::TcpStream::connect(("127.0.0.1", server.port())).is_err());
     server.start_again();
-    assert_eq!(server.sql_at(&url, "SELECT x FROM t"), "7");
+    assert_eq!(PrivatePostgres::sql_at(&url, "SELECT x FROM t"), "7");
 }
 
 #[test]
