@@ -1,5 +1,6 @@
 //! The command line: one file per subcommand, one exit code per kind of end.
 
+mod check;
 mod exec;
 mod format;
 mod history;
@@ -45,6 +46,8 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Validates everything without touching a server, and shows each job's next firings.
+    Check(check::CheckArgs),
     /// Lists firing instants.
     Next(next::NextArgs),
     /// Runs a job once, now, in the foreground, through both layers.
@@ -101,6 +104,7 @@ fn dispatch(cli: Cli, registry: &Registry) -> ExitCode {
     };
     match cli.command {
         None => serve::run(&config, registry),
+        Some(Command::Check(args)) => ended(check::run(&args, &config, now, out)),
         Some(Command::Next(args)) => {
             let jobs: Vec<_> = config.jobs.iter().map(|job| (&**job).into()).collect();
             ended(next::run(&args, &jobs, now, out, notes))

@@ -197,12 +197,12 @@ mod tests {
         #[test]
         fn a_derived_cap_is_the_least_that_does(wish in any_wish()) {
             let wish = Wish { max_renewals: None, ..wish };
-            if let (Ok(budget), Some(_)) = (Budget::plan(wish), wish.timeout) {
-                if let Some(less) = budget.max_renewals.checked_sub(1) {
-                    let refused = Budget::plan(Wish { max_renewals: Some(less), ..wish });
-                    let names_it = matches!(refused, Err(Conflict::Uncovered { cap, .. }) if cap == budget.max_renewals);
-                    prop_assert!(names_it);
-                }
+            if let (Ok(budget), Some(_)) = (Budget::plan(wish), wish.timeout)
+                && let Some(less) = budget.max_renewals.checked_sub(1)
+            {
+                let refused = Budget::plan(Wish { max_renewals: Some(less), ..wish });
+                let names_it = matches!(refused, Err(Conflict::Uncovered { cap, .. }) if cap == budget.max_renewals);
+                prop_assert!(names_it);
             }
         }
 
