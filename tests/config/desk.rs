@@ -7,54 +7,54 @@ use runner::config::{Config, ConfigErrors, Environment, Kinds, ParamProblem, Pro
 use serde::Deserialize;
 
 /// A job that is fine, to put beside one that is not.
-pub const GOOD: &str =
+pub(crate) const GOOD: &str =
     "[jobs.good]\nevery = \"5s\"\nkind = \"command\"\nparams = { argv = [\"/bin/true\"] }\n";
 
 /// Where a file lies while it is loaded.
-pub struct Desk {
+pub(crate) struct Desk {
     directory: tempfile::TempDir,
     environment: BTreeMap<String, String>,
 }
 
 impl Desk {
     /// A desk with `text` as its jobs.toml.
-    pub fn with(text: &str) -> Self {
+    pub(crate) fn with(text: &str) -> Self {
         let desk =
             Self { directory: tempfile::tempdir().expect("a directory"), environment: BTreeMap::new() };
         desk.put("jobs.toml", text)
     }
 
     /// The same with another file beside it.
-    pub fn put(self, name: &str, text: &str) -> Self {
+    pub(crate) fn put(self, name: &str, text: &str) -> Self {
         std::fs::write(self.directory.path().join(name), text).expect("written");
         self
     }
 
     /// The same with a variable set.
-    pub fn set(mut self, name: &str, value: &str) -> Self {
+    pub(crate) fn set(mut self, name: &str, value: &str) -> Self {
         self.environment.insert(name.to_owned(), value.to_owned());
         self
     }
 
     /// Where its jobs.toml lies.
-    pub fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.directory.path().join("jobs.toml")
     }
 
     /// What the load makes of it.
-    pub fn load(&self) -> Result<Config, ConfigErrors> {
+    pub(crate) fn load(&self) -> Result<Config, ConfigErrors> {
         let environment: Environment =
             self.environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         Config::load(&self.path(), &environment, &Shop)
     }
 
     /// The configuration; the test fails with all problems if there is none.
-    pub fn config(&self) -> Config {
+    pub(crate) fn config(&self) -> Config {
         self.load().unwrap_or_else(|errors| panic!("refused:\n{errors}"))
     }
 
     /// What is wrong with it.
-    pub fn problems(&self) -> Vec<Problem> {
+    pub(crate) fn problems(&self) -> Vec<Problem> {
         match self.load() {
             Ok(config) => panic!("accepted: {config:?}"),
             Err(errors) => errors.problems().to_vec(),
@@ -62,14 +62,14 @@ impl Desk {
     }
 
     /// All that is printed about it, with the directory left out.
-    pub fn printed(&self) -> String {
+    pub(crate) fn printed(&self) -> String {
         let errors = self.load().err().unwrap_or_else(|| panic!("accepted"));
         errors.to_string().replace(&format!("{}/", self.directory.path().display()), "")
     }
 }
 
 /// The one problem of a file: its dotted key, message and hint.
-pub fn only_problem(text: &str) -> (String, String, String) {
+pub(crate) fn only_problem(text: &str) -> (String, String, String) {
     let problems = Desk::with(text).problems();
     assert_eq!(problems.len(), 1, "{problems:#?}");
     let problem = &problems[0];
@@ -77,13 +77,13 @@ pub fn only_problem(text: &str) -> (String, String, String) {
 }
 
 /// A job with further keys.
-pub fn job_with(keys: &str) -> String {
+pub(crate) fn job_with(keys: &str) -> String {
     format!("[jobs.a]\nevery = \"5s\"\nkind = \"command\"\nparams = {{ argv = [\"/bin/true\"] }}\n{keys}\n")
 }
 
 /// Two kinds: `command` wants an argv, `report` takes anything.
 #[derive(Debug)]
-pub struct Shop;
+pub(crate) struct Shop;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
