@@ -48,13 +48,16 @@ fn moment(zone: Tz) -> impl Strategy<Value = DateTime<Utc>> {
     })
 }
 
-/// A change of the clock after `from`, to a quarter of an hour, within two years.
+/// The next change of the clock after `from`, within two years.
 fn next_change(zone: Tz, from: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let ahead = |t: DateTime<Utc>| t.with_timezone(&zone).naive_local() - t.naive_utc();
-    let quarter = TimeDelta::hours(6);
-    let day = (0..4 * 731).map(|n| from + quarter * n).find(|t| ahead(*t) != ahead(*t + quarter))?;
-    let minute = TimeDelta::minutes(15);
-    (0..24).map(|n| day + minute * n).find(|t| ahead(*t) != ahead(*t + minute)).map(|t| t + minute)
+    let step = |start, length, steps: i32| {
+        let mut times = (0..steps).map(move |n| start + length * n);
+        times.find(|t| ahead(*t) != ahead(*t + length))
+    };
+    let quarter_day = step(from, TimeDelta::hours(6), 4 * 731)?;
+    let minute = step(quarter_day, TimeDelta::minutes(1), 6 * 60)?;
+    step(minute, TimeDelta::seconds(1), 60).map(|t| t + TimeDelta::seconds(1))
 }
 
 fn number(low: u32, high: u32) -> impl Strategy<Value = String> + Clone {
@@ -123,6 +126,35 @@ fn question() -> impl Strategy<Value = (String, Tz, DateTime<Utc>)> {
     zone().prop_flat_map(|zone| (expression(), Just(zone), moment(zone)))
 }
 
+/// A schedule with times around a change of the clock, and a moment around it to ask it.
+fn question_around_a_change() -> impl Strategy<Value = (String, Tz, DateTime<Utc>)> {
+    let start = at("1975-01-01T00:00:00Z");
+    let change = (select(&ZONES[1..]), 0..55 * 366_i64).prop_map(move |(zone, day)| {
+        let zone: Tz = zone.parse().unwrap();
+        // A zone without a change in that time: any day will do.
+        let day = start + TimeDelta::days(day);
+        (zone, next_change(zone, day).unwrap_or(day))
+    });
+    let minute = select(&["0", "30", "59", "0,30", "15,45", "20-40", "*/30", "*/15", "*", "10-50/20"][..]);
+    let by = select(&[0, 0, 0, 1, -1, 2, -2_i64][..]);
+    let hours = (by.clone(), by, 0..6_u8);
+    let day = select(&["* * *", "* * *", "today * *", "today * */2", "*/2 * *"][..]);
+    // The pass before the change and the one after it, mostly.
+    let asked = prop_oneof![-9_000_000..9_000_000_i64, -3_700_000..3_700_000_i64, 0..3_700_000_i64];
+    (change, minute, hours, day, asked).prop_map(|((zone, change), minute, (one, two, how), day, asked)| {
+        let local = (change - TimeDelta::seconds(1)).with_timezone(&zone).naive_local();
+        let hour = |by: i64| (local + TimeDelta::hours(by)).format("%-H").to_string();
+        let hours = match how {
+            0 => "*".to_owned(),
+            1 => "*/2".to_owned(),
+            2 => hour(one),
+            _ => format!("{},{}", hour(one), hour(two)),
+        };
+        let day = day.replace("today", &local.format("%-d").to_string());
+        (format!("{minute} {hours} {day}"), zone, change + TimeDelta::milliseconds(asked))
+    })
+}
+
 /// How far to look: enough for some firings, not so far that brute force takes for ever.
 fn window(expr: &str) -> TimeDelta {
     if expr.split(' ').count() == 6 && !expr.starts_with("0 ") {
@@ -155,6 +187,20 @@ proptest! {
             let right = listed(Reference::new(&expr).between(zone, after, until));
             let got = listed(timetable.between(after, until));
             prop_assert_eq!(got, right, "{:?} in {} after {}", expr, zone, after);
+        }
+    }
+
+    /// Where a stateful clock would be needed, if the schedule were not a function.
+    #[test]
+    fn asked_at_any_moment_around_a_change_the_answer_is_right(
+        (expr, zone, asked) in question_around_a_change(),
+    ) {
+        if let Some(timetable) = timetable(&expr, zone, asked)? {
+            let minute = asked - TimeDelta::milliseconds(asked.timestamp_millis() % 60_000);
+            let until = minute + TimeDelta::hours(30);
+            let right = Reference::new(&expr).between(zone, minute, until).into_iter().find(|t| *t > asked);
+            let got = timetable.next(asked).filter(|t| *t <= until);
+            prop_assert_eq!(got, right, "{:?} in {} asked at {}", expr, zone, asked);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 
-use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, Timelike, Utc};
+use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Timelike, Utc};
 use chrono_tz::Tz;
 use croner::parser::{CronParser, Seconds, Year};
 
@@ -91,7 +91,6 @@ impl Cron {
                 if let Some(instant) = first_pass.filter(|instant| *instant < change) {
                     return Some(instant);
                 }
-                after = change - TimeDelta::seconds(1);
                 self.next_face(wall(self.zone, change), true)?
             }
         };
