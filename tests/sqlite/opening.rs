@@ -56,7 +56,7 @@ async fn migrating_names_what_was_applied_and_applies_it_once() {
 async fn without_leave_to_migrate_a_missing_file_is_not_made() {
     let scene = Scene::new();
     assert_eq!(hint(&scene, false).await, "does not exist; run `runner migrate`");
-    assert!(!scene.file().exists());
+    assert_eq!(std::fs::read_dir(scene.dir()).expect("readable").count(), 0, "nothing was written");
 }
 
 #[tokio::test]
@@ -86,7 +86,7 @@ async fn a_directory_that_does_not_take_files_is_refused() {
     let error = SqliteLedger::open(options("sqlite:/proc/runner.db", true)).await.expect_err("refused");
     assert_eq!(
         error.to_string(),
-        "cannot open the ledger: /proc/runner.db cannot be written, and files beside it neither"
+        "cannot open the ledger: /proc/runner.db cannot be written, or files beside it cannot"
     );
     assert!(error.source().is_some());
 }
@@ -103,6 +103,28 @@ async fn a_ledger_of_a_newer_program_is_refused() {
     for migrate in [true, false] {
         assert_eq!(hint(&scene, migrate).await, "has migration 9000 of a newer runner; use that one");
     }
+}
+
+#[tokio::test]
+async fn a_ledger_made_from_other_migrations_is_refused() {
+    let scene = Scene::new();
+    scene.ledger().await;
+    let mut conn = SqliteConnection::connect(&scene::url(&scene.file())).await.expect("connected");
+    sqlx::query("UPDATE runner_migrations SET checksum = x'00'").execute(&mut conn).await.expect("updated");
+    for migrate in [true, false] {
+        assert_eq!(hint(&scene, migrate).await, "was not made by this runner's migrations");
+    }
+}
+
+#[tokio::test]
+async fn a_missing_directory_is_told_apart() {
+    let scene = Scene::new();
+    let url = format!("sqlite:{}/missing/runner.db", scene.dir().display());
+    let error = SqliteLedger::open(options(&url, true)).await.expect_err("refused");
+    assert!(
+        error.to_string().contains("there is no directory /") && error.to_string().ends_with("/missing"),
+        "{error}"
+    );
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ use runner::firing::State;
 use runner::ledger::{
     Claim, Heartbeat, HistoryFilter, Ledger, LedgerError, Reader, Run, Settled, SqliteLedger, Upkeep,
 };
+use sqlx::{Connection, SqliteConnection};
 use tokio::task::JoinSet;
 
 use crate::peer::{self, Peer};
@@ -174,6 +175,21 @@ async fn a_claim_dropped_at_any_point_leaves_the_ledger_free_and_its_outcome_cer
         assert!(matches!(again, Claim::Won(won) if confirmed.is_none_or(|known| known == won)), "{again:?}");
     }
     assert_eq!(outcomes.len(), 2, "the points must lie on both sides of the commit");
+}
+
+#[tokio::test]
+async fn while_another_process_keeps_the_file_locked_writes_are_unavailable_and_reads_go_on() {
+    let scene = Scene::new();
+    let ledger = scene.ledger().await;
+    let request = claim_of(firing(second(0)), "me");
+    let mut other = SqliteConnection::connect(&scene::url(&scene.file())).await.expect("connected");
+    sqlx::query("BEGIN IMMEDIATE").execute(&mut other).await.expect("locked");
+    let error = ledger.claim(&request).await.expect_err("no answer");
+    assert!(error.is_unavailable(), "{error}");
+    assert_eq!(ledger.history(&HistoryFilter::default()).await.expect("history"), []);
+    sqlx::query("ROLLBACK").execute(&mut other).await.expect("unlocked");
+    assert_eq!(ledger.confirm(&request).await.expect("an answer"), None);
+    win(&ledger, &request).await;
 }
 
 #[tokio::test]

@@ -27,6 +27,10 @@ impl Scene {
         self.dir.path().join("runner.db")
     }
 
+    pub(crate) fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
     /// The ledger, with [`JOB`] known to it.
     pub(crate) async fn ledger(&self) -> SqliteLedger {
         let ledger = open(&self.file()).await;

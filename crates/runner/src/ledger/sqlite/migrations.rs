@@ -1,7 +1,5 @@
 //! The ledger's tables, and whether a file has them.
 
-use std::collections::HashSet;
-
 use sqlx::SqlStr;
 use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
 use sqlx::sqlite::SqliteConnection;
@@ -36,11 +34,17 @@ pub(super) async fn missing(conn: &mut SqliteConnection) -> Result<Vec<String>, 
         Some(_) => conn.list_applied_migrations(TABLE).await?,
         None => Vec::new(),
     };
-    let applied: HashSet<i64> = applied.iter().map(|migration| migration.version).collect();
     let migrator = migrator();
-    if let Some(newer) = applied.iter().find(|version| !migrator.version_exists(**version)) {
-        return Err(MigrateError::VersionMissing(*newer));
+    for found in &applied {
+        match migrator.iter().find(|migration| migration.version == found.version) {
+            None => return Err(MigrateError::VersionMissing(found.version)),
+            Some(known) if known.checksum != found.checksum => {
+                return Err(MigrateError::VersionMismatch(found.version));
+            }
+            Some(_) => {}
+        }
     }
-    let missing = migrator.iter().filter(|migration| !applied.contains(&migration.version));
-    Ok(missing.map(|migration| format!("{:04}_{}", migration.version, migration.description)).collect())
+    let is_missing = |migration: &&Migration| applied.iter().all(|found| found.version != migration.version);
+    let name = |migration: &Migration| format!("{:04}_{}", migration.version, migration.description);
+    Ok(migrator.iter().filter(is_missing).map(name).collect())
 }

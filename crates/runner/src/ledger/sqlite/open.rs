@@ -78,6 +78,10 @@ impl Place {
 
     /// Opens the file, and with `migrate` creates it and brings it up to date.
     pub(super) async fn open(&self, migrate: bool, patience: Duration) -> Result<Opened, LedgerError> {
+        if !migrate && self.file.as_deref().is_some_and(|path| !path.exists()) {
+            let hint = format!("{} does not exist; run `runner migrate`", self.name());
+            return Err(LedgerError::Unusable { hint, source: None });
+        }
         let gate = self.gate(patience).await?;
         let mut conn = self.establish(migrate).await?;
         let missing = if migrate {
@@ -130,7 +134,11 @@ impl Place {
                 match file.try_lock() {
                     Ok(()) => return Ok(()),
                     Err(TryLockError::WouldBlock) => tokio::time::sleep(jitter()).await,
-                    Err(TryLockError::Error(error)) => return Err(self.unwritable(error.into())),
+                    Err(TryLockError::Error(error)) => {
+                        let hint =
+                            format!("the file system of {} has no locks; use a local one", self.name());
+                        return Err(LedgerError::Unusable { hint, source: Some(error.into()) });
+                    }
                 }
             }
         };
@@ -148,11 +156,6 @@ impl Place {
             .create_if_missing(create)
             .journal_mode(SqliteJournalMode::Wal)
             .busy_timeout(OPENER_BUSY);
-        let missing = self.file.as_deref().is_some_and(|path| !path.exists());
-        if missing && !create {
-            let hint = format!("{} does not exist; run `runner migrate`", self.name());
-            return Err(LedgerError::Unusable { hint, source: None });
-        }
         let mut conn = tokio::time::timeout(OPENER_BUSY, connect(&options))
             .await
             .map_err(|elapsed| LedgerError::Unavailable { doing: OPEN, source: elapsed.into() })?
@@ -162,8 +165,10 @@ impl Place {
             .await
             .map_err(|error| self.unusable(error))?;
         if self.file.is_some() && mode != "wal" {
-            let hint =
-                format!("{} must be on a local file system: a write-ahead log is refused there", self.name());
+            let hint = format!(
+                "{} must be on a local file system: where it is, there can be no write-ahead log",
+                self.name()
+            );
             return Err(LedgerError::Unusable { hint, source: None });
         }
         Ok(conn)
@@ -174,7 +179,11 @@ impl Place {
     }
 
     fn unwritable(&self, source: Box<dyn std::error::Error + Send + Sync>) -> LedgerError {
-        let hint = format!("{} cannot be written, and files beside it neither", self.name());
+        let parent = self.file.as_deref().and_then(Path::parent).filter(|path| !path.as_os_str().is_empty());
+        let hint = match parent {
+            Some(parent) if !parent.exists() => format!("there is no directory {}", parent.display()),
+            _ => format!("{} cannot be written, or files beside it cannot", self.name()),
+        };
         LedgerError::Unusable { hint, source: Some(source) }
     }
 
@@ -202,5 +211,28 @@ impl Place {
             _ => format!("{name} was not made by this runner's migrations"),
         };
         LedgerError::Unusable { hint, source: Some(error.into()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Settings that no other test would miss before the power goes.
+    #[tokio::test]
+    async fn connections_write_durably_and_readers_cannot_write() {
+        async fn pragma(lane: &Lane, sql: &'static str) -> i64 {
+            let mut conn = lane.lend().await.expect("a connection");
+            let value = sqlx::query_scalar(sql).fetch_one(&mut *conn).await.expect("a value");
+            conn.give_back();
+            value
+        }
+        let dir = tempfile::TempDir::new().expect("a temporary directory");
+        let place = Place::parse(&format!("sqlite:{}/runner.db", dir.path().display())).expect("a place");
+        let opened = place.open(true, OPENER_BUSY).await.expect("opened");
+        assert_eq!(pragma(&opened.writer, "PRAGMA synchronous").await, 2, "FULL");
+        assert_eq!(pragma(&opened.writer, "PRAGMA foreign_keys").await, 1);
+        assert_eq!(pragma(&opened.writer, "PRAGMA query_only").await, 0);
+        assert_eq!(pragma(&opened.readers, "PRAGMA query_only").await, 1);
     }
 }
