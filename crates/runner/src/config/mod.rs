@@ -32,12 +32,13 @@ mod trigger;
 mod value;
 mod zone;
 
+pub use crate::schedule::Misfire;
 pub use address::LedgerKind;
 pub use budget::Budget;
 pub use duration::show as show_duration;
 pub use environment::{Environment, NotUnicode};
 pub use params::{Kinds, ParamProblem, Params, read_params};
-pub use policy::{Guard, Misfire, OnUnavailable, Overlap};
+pub use policy::{Guard, OnUnavailable, Overlap};
 pub use problem::{ConfigErrors, Place, Problem, Quote, Warning};
 pub use secret::Secret;
 pub use settings::{

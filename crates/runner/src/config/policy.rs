@@ -16,18 +16,6 @@ pub enum Overlap {
     Allow,
 }
 
-/// What happens to due moments that everybody missed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Misfire {
-    /// The newest runs, the older are recorded as skipped.
-    #[default]
-    Latest,
-    /// All run, oldest first, at most `max_catchup`.
-    All,
-    /// All are recorded as skipped.
-    Skip,
-}
-
 /// Which layers stand before a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Guard {
@@ -53,6 +41,5 @@ pub enum OnUnavailable {
 }
 
 words!(Overlap { Skip = "skip", Queue = "queue", Replace = "replace", Allow = "allow" });
-words!(Misfire { Latest = "latest", All = "all", Skip = "skip" });
 words!(Guard { Both = "both", Ledger = "ledger", Lock = "lock", None = "none" });
 words!(OnUnavailable { LedgerOnly = "ledger_only", Skip = "skip" });

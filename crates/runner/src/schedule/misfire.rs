@@ -4,7 +4,21 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::config::Misfire;
+use crate::firing::words;
+
+/// What happens to due moments that everybody missed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Misfire {
+    /// The newest runs, the older are recorded as skipped.
+    #[default]
+    Latest,
+    /// All run, oldest first, at most `max_catchup`.
+    All,
+    /// All are recorded as skipped.
+    Skip,
+}
+
+words!(Misfire { Latest = "latest", All = "all", Skip = "skip" });
 
 /// A due moment without a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

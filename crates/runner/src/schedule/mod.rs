@@ -17,5 +17,5 @@ mod wall;
 
 pub use clocks::{DstEffect, DstNote};
 pub use jitter::delay;
-pub use misfire::{Gap, MisfireRule, Verdict, judge};
+pub use misfire::{Gap, Misfire, MisfireRule, Verdict, judge};
 pub use timetable::{ScheduleError, Timetable};
