@@ -51,7 +51,8 @@ fn entry(pid: Pid, stat: &[u8]) -> Option<Entry> {
     let fields = std::str::from_utf8(&stat[name_ends + 1..]).ok()?;
     let fields: Vec<&str> = fields.split_whitespace().take(4).collect();
     let [state, parent, _group, session] = fields[..] else { return None };
-    let pid_of = |text: &str| text.parse().ok().and_then(Pid::from_raw);
+    // A process that is just being buried has -1 for its session, which is no `Pid` at all.
+    let pid_of = |text: &str| Pid::from_raw(text.parse::<u32>().ok()?.try_into().ok()?);
     let dead = matches!(state, "Z" | "X");
     Some(Entry { pid, dead, parent: pid_of(parent), session: pid_of(session) })
 }
@@ -65,6 +66,13 @@ mod tests {
         let pid = Pid::from_raw(77).unwrap();
         let entry = entry(pid, b"77 (a) Z 1 (b) S 12 34 56 0 -1 4194304").unwrap();
         assert_eq!((entry.dead, entry.parent, entry.session), (false, Pid::from_raw(12), Pid::from_raw(56)));
+    }
+
+    #[test]
+    fn a_process_that_is_just_being_buried_belongs_nowhere() {
+        let pid = Pid::from_raw(77).unwrap();
+        let entry = entry(pid, b"77 (sh) X 0 -1 -1 0 -1 4194304").unwrap();
+        assert_eq!((entry.dead, entry.parent, entry.session), (true, None, None));
     }
 
     #[test]
