@@ -21,6 +21,7 @@ const LINGER: Duration = Duration::from_millis(200);
 /// again, because a process may be born between the look and the signal.
 const TICK: Duration = Duration::from_millis(20);
 
+/// One command, watched.
 #[derive(Debug)]
 pub(super) struct Vigil<'a, Fd> {
     brood: Brood,
@@ -28,7 +29,7 @@ pub(super) struct Vigil<'a, Fd> {
     timer: Timer,
     clock: &'a dyn BootClock,
     kill_grace: Duration,
-    /// Nothing may work past this.
+    /// When the licence ends, unless a heartbeat moves it: the moment of SIGTERM.
     deadline: BootInstant,
     stage: Stage,
     licence_ended: bool,
