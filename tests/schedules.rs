@@ -8,9 +8,6 @@ mod clocks;
 #[path = "schedules/dialect.rs"]
 mod dialect;
 
-#[path = "schedules/next.rs"]
-mod next;
-
 #[path = "schedules/reference.rs"]
 mod reference;
 

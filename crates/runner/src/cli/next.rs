@@ -240,3 +240,6 @@ fn read_instant(text: &str) -> Result<DateTime<Utc>, String> {
 fn read_zone(text: &str) -> Result<Tz, String> {
     text.parse().map_err(|_| "write the name of an IANA zone, as in Europe/Berlin".into())
 }
+
+#[cfg(test)]
+mod tests;

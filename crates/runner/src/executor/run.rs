@@ -69,7 +69,7 @@ impl Executor {
             attempt: owned.won.attempt,
             fence: owned.fence(),
             deadline,
-            kill_grace: job.spec.budget.kill_grace,
+            kill_grace: told_grace(job.spec.budget.kill_grace),
             cancel: cancel.clone(),
             licence: licensed,
         });
@@ -99,6 +99,12 @@ impl Executor {
         telemetry::run_duration(&job.spec.name, took);
         Ended { outcome: outcome(joined), cause: cancel.cause(), output: left.output(), took, span }
     }
+}
+
+/// What the run is told of its `kill_grace`: a little less, so that what ends itself at the last moment
+/// (a command that had to be killed) can still say so before it is dropped.
+fn told_grace(kill_grace: Duration) -> Duration {
+    kill_grace - (kill_grace / 4).min(Duration::from_millis(500))
 }
 
 fn outcome(joined: Result<Result<(), JobError>, JoinError>) -> Outcome {

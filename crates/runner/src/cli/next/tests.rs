@@ -1,12 +1,14 @@
 //! `runner next`: what it prints.
 
+use super::{JobForNext, NextArgs, NextError, run};
+use crate::firing::JobName;
+use crate::schedule::Timetable;
 use chrono_tz::Tz;
 use clap::Parser;
-use runner::cli::next::{JobForNext, NextArgs, NextError, run};
-use runner::firing::JobName;
-use runner::schedule::Timetable;
 
-use super::at;
+fn at(text: &str) -> chrono::DateTime<chrono::Utc> {
+    text.parse().unwrap()
+}
 
 #[derive(Parser)]
 struct Command {
