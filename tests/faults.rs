@@ -2,6 +2,8 @@
 //! one replica doubles or loses a firing.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+#[path = "faults/blocking.rs"]
+mod blocking;
 #[path = "faults/cluster.rs"]
 mod cluster;
 #[path = "faults/ledger_away.rs"]

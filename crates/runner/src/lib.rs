@@ -13,6 +13,7 @@ mod pulse;
 mod reconcile;
 mod registry;
 mod runner;
+mod runtimes;
 pub mod schedule;
 mod scheduler;
 mod sweep;

@@ -18,6 +18,8 @@ pub(crate) struct BoundJob {
     pub(crate) spec: Arc<JobSpec>,
     /// What runs.
     pub(crate) work: Arc<dyn ErasedJob>,
+    /// Whether its kind comes with the runner: such code never blocks a thread.
+    pub(crate) stock: bool,
 }
 
 impl fmt::Debug for BoundJob {
@@ -33,6 +35,7 @@ type Make = dyn Fn(&toml::Table, &SecretVariables) -> Result<Arc<dyn ErasedJob>,
 
 /// One kind, with its types forgotten.
 struct Kind {
+    stock: bool,
     check: Box<Check>,
     make: Box<Make>,
 }
@@ -48,7 +51,7 @@ impl Registry {
     #[must_use]
     pub(crate) fn stock() -> Self {
         let mut registry = Self::default();
-        registry.insert("command", |params: CommandParams, secrets| {
+        registry.insert("command", true, |params: CommandParams, secrets| {
             Ok(Command::new(params, secrets.iter().cloned()))
         });
         registry
@@ -61,16 +64,17 @@ impl Registry {
         J: Job,
         F: Fn(P) -> Result<J, Box<dyn Error + Send + Sync>> + Send + Sync + 'static,
     {
-        self.insert(name, move |params, _| make(params));
+        self.insert(name, false, move |params, _| make(params));
     }
 
-    fn insert<P, J, F>(&mut self, name: &str, make: F)
+    fn insert<P, J, F>(&mut self, name: &str, stock: bool, make: F)
     where
         P: DeserializeOwned,
         J: Job,
         F: Fn(P, &SecretVariables) -> Result<J, Box<dyn Error + Send + Sync>> + Send + Sync + 'static,
     {
         let kind = Kind {
+            stock,
             check: Box::new(|params| read_params::<P>(params).map(drop)),
             make: Box::new(move |params, secrets| {
                 let job = make(read_params::<P>(params)?, secrets)
@@ -90,11 +94,15 @@ impl Registry {
         let mut problems = Vec::new();
         for spec in &config.jobs {
             let made = match self.kinds.get(&spec.kind) {
-                Some(kind) => (kind.make)(spec.params.table(), &config.secret_env),
+                Some(kind) => (kind.make)(spec.params.table(), &config.secret_env).map(|work| BoundJob {
+                    spec: spec.clone(),
+                    work,
+                    stock: kind.stock,
+                }),
                 None => Err(ParamProblem::new("", format!("there is no kind {:?}", spec.kind))),
             };
             match made {
-                Ok(work) => bound.push(Arc::new(BoundJob { spec: spec.clone(), work })),
+                Ok(job) => bound.push(Arc::new(job)),
                 Err(problem) => problems.push(at_its_line(config, spec, problem)),
             }
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lockcore::{InvalidRedisUrl, LockBackend, Locks, MemoryBackend, RedisBackend, RedisOptions};
 use serde::de::DeserializeOwned;
-use tokio::runtime::{Builder as RuntimeBuilder, Handle, Runtime};
+use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::task::TaskTracker;
@@ -22,6 +22,7 @@ use crate::ledger::{self, LedgerError, LedgerOptions, Opened};
 use crate::lifecycle::{Drain, Signals, run_until_drained};
 use crate::pulse::Pulse;
 use crate::registry::{BoundJob, Registry};
+use crate::runtimes::Homes;
 use crate::scheduler::Scheduler;
 use crate::upkeep::{Caretaker, registrations};
 
@@ -90,41 +91,6 @@ impl Builder {
     }
 }
 
-/// The three runtimes of a process. What keeps a run's leases shares no thread with users' code.
-#[derive(Debug)]
-pub(crate) struct Runtimes {
-    engine: Runtime,
-    keepalive: Runtime,
-    jobs: Runtime,
-}
-
-impl Runtimes {
-    pub(crate) fn start() -> std::io::Result<Self> {
-        let build = |name: &str, threads: Option<usize>| {
-            let mut builder = RuntimeBuilder::new_multi_thread();
-            if let Some(threads) = threads {
-                builder.worker_threads(threads);
-            }
-            builder.thread_name(name).enable_all().build()
-        };
-        Ok(Self {
-            engine: build("runner-engine", Some(2))?,
-            keepalive: build("runner-keepalive", Some(1))?,
-            jobs: build("runner-jobs", None)?,
-        })
-    }
-
-    /// Runs `work` on the engine, then ends all three without waiting for code that does not end.
-    pub(crate) fn run<T>(self, work: impl AsyncFnOnce(Handle, Handle) -> T) -> T {
-        let handles = (self.keepalive.handle().clone(), self.jobs.handle().clone());
-        let result = self.engine.block_on(work(handles.0, handles.1));
-        self.jobs.shutdown_background();
-        self.keepalive.shutdown_background();
-        self.engine.shutdown_background();
-        result
-    }
-}
-
 /// The parts that the service and `exec` share: both layers, opened, and the corridor between them.
 #[derive(Debug)]
 pub(crate) struct Engine {
@@ -153,8 +119,7 @@ impl Engine {
     /// the row alone still guards.
     pub(crate) async fn open(
         config: &Config,
-        keepalive: Handle,
-        jobs_runtime: Handle,
+        homes: Homes,
         drain: Drain,
         signals: &mut Signals,
     ) -> Result<Self, StartError> {
@@ -168,12 +133,16 @@ impl Engine {
         let executor = Arc::new(Executor {
             namespace: config.runner.namespace.clone(),
             instance: Instance::new(&host_name(), uuid::Uuid::new_v4()),
-            locks: Locks::new(lock_backend(config, &clock, &keepalive)?, clock.clone(), keepalive),
+            locks: Locks::new(
+                lock_backend(config, &clock, &homes.keepalive)?,
+                clock.clone(),
+                homes.keepalive.clone(),
+            ),
             ledger: opened.ledger.clone(),
             pulse: pulse.clone(),
             clock,
             permits: Arc::new(Semaphore::new(config.runner.max_concurrent)),
-            jobs_runtime,
+            homes,
             drain: drain.clone(),
             stuck_exit: STUCK_EXIT,
         });

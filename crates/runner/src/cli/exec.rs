@@ -12,7 +12,8 @@ use crate::firing::{Firing, Origin, State};
 use crate::ledger::{Ending, Settled};
 use crate::lifecycle::{Drain, Signals};
 use crate::registry::{BoundJob, Registry};
-use crate::runner::{Engine, Runtimes, StartError};
+use crate::runner::{Engine, StartError};
+use crate::runtimes::Runtimes;
 use crate::upkeep::registrations;
 
 /// Runs a job once, now, in the foreground, through both layers.
@@ -38,10 +39,10 @@ pub(crate) fn run(args: &ExecArgs, config: &Config, registry: &Registry, out: &m
         return ExitCode::from(FAILED);
     };
     let drain = Drain::default();
-    let fate = Runtimes::start().map_err(StartError::from).and_then(|runtimes| {
-        runtimes.run(async |keepalive, jobs_runtime| {
+    let fate = Runtimes::start([&**job]).map_err(StartError::from).and_then(|runtimes| {
+        runtimes.run(async |homes| {
             let mut signals = Signals::listen()?;
-            let engine = Engine::open(config, keepalive, jobs_runtime, drain.clone(), &mut signals).await?;
+            let engine = Engine::open(config, homes, drain.clone(), &mut signals).await?;
             engine.opened.upkeep.register(&registrations(std::iter::once(job))).await?;
             Ok(walk(&engine, job, signals).await)
         })

@@ -18,7 +18,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockcore::Locks;
-use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
 use crate::clock::Clock;
@@ -27,6 +26,7 @@ use crate::ledger::Ledger;
 use crate::lifecycle::Drain;
 use crate::pulse::Pulse;
 use crate::registry::BoundJob;
+use crate::runtimes::Homes;
 
 pub(crate) use passage::{Fate, Ticket};
 
@@ -52,8 +52,8 @@ pub(crate) struct Executor {
     pub(crate) clock: Arc<dyn Clock>,
     /// Runs at once on this replica.
     pub(crate) permits: Arc<Semaphore>,
-    /// Where users' code runs, so that it cannot stall what keeps its leases.
-    pub(crate) jobs_runtime: Handle,
+    /// Where the jobs' code runs, so that it cannot stall what keeps its leases.
+    pub(crate) homes: Homes,
     /// How far the replica is on its way out.
     pub(crate) drain: Drain,
     /// How long a run may ignore its cancellation before the replica gives up on itself.

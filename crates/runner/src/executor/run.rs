@@ -78,7 +78,7 @@ impl Executor {
         telemetry::lateness(&job.spec.name, owned.won.started_at - pass.due_at(&job.spec));
         telemetry::running(1.0);
         let work = job.work.clone().run_owned(context).instrument(span.clone());
-        let mut task = AbortOnDrop(self.jobs_runtime.spawn(work));
+        let mut task = AbortOnDrop(self.homes.of(job).spawn(work));
         let supervision = Supervision {
             executor: self,
             spec: &job.spec,

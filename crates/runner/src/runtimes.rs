@@ -1,0 +1,82 @@
+//! The runtimes of a process: what keeps a run's leases shares no thread with users' code, and no
+//! kind of a user's shares one with another.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use tokio::runtime::{Builder, Handle, Runtime};
+
+use crate::registry::BoundJob;
+
+/// Threads of the engine: scheduling, both layers, and the kinds that come with the runner, none of
+/// which ever blocks.
+const ENGINE_THREADS: usize = 2;
+
+/// All runtimes of a process.
+#[derive(Debug)]
+pub(crate) struct Runtimes {
+    engine: Runtime,
+    keepalive: Runtime,
+    kinds: BTreeMap<String, Runtime>,
+}
+
+/// Where things run.
+#[derive(Clone, Debug)]
+pub(crate) struct Homes {
+    /// Renews locks, and nothing else: not even a busy engine may delay a renewal.
+    pub(crate) keepalive: Handle,
+    engine: Handle,
+    kinds: BTreeMap<String, Handle>,
+}
+
+impl Runtimes {
+    /// Starts what `jobs` need.
+    pub(crate) fn start<'a>(jobs: impl IntoIterator<Item = &'a BoundJob>) -> io::Result<Self> {
+        let mut kinds = BTreeMap::new();
+        for job in jobs.into_iter().filter(|job| !job.stock) {
+            if !kinds.contains_key(&job.spec.kind) {
+                kinds.insert(job.spec.kind.clone(), build("runner-jobs", None)?);
+            }
+        }
+        Ok(Self {
+            engine: build("runner-engine", Some(ENGINE_THREADS))?,
+            keepalive: build("runner-keepalive", Some(1))?,
+            kinds,
+        })
+    }
+
+    /// Runs `work` on the engine, then ends all runtimes without waiting for code that does not end.
+    pub(crate) fn run<T>(self, work: impl AsyncFnOnce(Homes) -> T) -> T {
+        let homes = Homes {
+            keepalive: self.keepalive.handle().clone(),
+            engine: self.engine.handle().clone(),
+            kinds: self
+                .kinds
+                .iter()
+                .map(|(kind, runtime)| (kind.clone(), runtime.handle().clone()))
+                .collect(),
+        };
+        let result = self.engine.block_on(work(homes));
+        for (_, runtime) in self.kinds {
+            runtime.shutdown_background();
+        }
+        self.keepalive.shutdown_background();
+        self.engine.shutdown_background();
+        result
+    }
+}
+
+impl Homes {
+    /// Where the code of `job` runs.
+    pub(crate) fn of(&self, job: &BoundJob) -> &Handle {
+        self.kinds.get(&job.spec.kind).unwrap_or(&self.engine)
+    }
+}
+
+fn build(name: &str, threads: Option<usize>) -> io::Result<Runtime> {
+    let mut builder = Builder::new_multi_thread();
+    if let Some(threads) = threads {
+        builder.worker_threads(threads);
+    }
+    builder.thread_name(name).enable_all().build()
+}
