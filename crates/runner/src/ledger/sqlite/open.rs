@@ -90,7 +90,8 @@ impl Place {
             migrations::missing(&mut conn).await
         };
         if let [first, ..] = missing.map_err(|error| self.unmigratable(error))?.as_slice() {
-            let hint = format!("{} lacks {first}; run `runner migrate`", self.name());
+            let lacks = migrations::name(first);
+            let hint = format!("{} lacks {lacks}; run `runner migrate`", self.name());
             return Err(LedgerError::Unusable { hint, source: None });
         }
         let writer = Arc::new(Lane::new(self.options.clone().busy_timeout(WRITER_BUSY), 1));
