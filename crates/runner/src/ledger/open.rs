@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::postgres::PostgresLedger;
-use super::{Ledger, LedgerError, Reader, SqliteLedger, Upkeep};
+use super::{Answer, Ledger, LedgerError, Reader, SqliteLedger, Upkeep};
 
 /// How to open a ledger.
 #[derive(Clone)]
@@ -58,24 +58,30 @@ impl Opened {
 /// # Errors
 /// [`LedgerError::Unavailable`] while the database is away: try again. [`LedgerError::Unusable`] when
 /// trying again cannot help: the URL, or the schema behind it.
-pub async fn open(options: LedgerOptions) -> Result<Opened, LedgerError> {
-    match scheme(&options) {
-        Some("postgres" | "postgresql") => Ok(Opened::new(PostgresLedger::open(options).await?)),
-        Some("sqlite") => Ok(Opened::new(SqliteLedger::open(options).await?)),
-        _ => Err(unknown_scheme()),
-    }
+///
+/// Boxed, so that any task may wait for it: the compiler does not see for itself that it is `Send`.
+pub fn open(options: LedgerOptions) -> Answer<'static, Opened> {
+    Box::pin(async move {
+        match scheme(&options) {
+            Some("postgres" | "postgresql") => Ok(Opened::new(PostgresLedger::open(options).await?)),
+            Some("sqlite") => Ok(Opened::new(SqliteLedger::open(options).await?)),
+            _ => Err(unknown_scheme()),
+        }
+    })
 }
 
 /// Applies the migrations that are missing, and names them.
 ///
 /// # Errors
 /// As [`open`].
-pub async fn migrate(options: &LedgerOptions) -> Result<Vec<String>, LedgerError> {
-    match scheme(options) {
-        Some("postgres" | "postgresql") => PostgresLedger::migrate(options).await,
-        Some("sqlite") => SqliteLedger::migrate(options).await,
-        _ => Err(unknown_scheme()),
-    }
+pub fn migrate(options: &LedgerOptions) -> Answer<'_, Vec<String>> {
+    Box::pin(async move {
+        match scheme(options) {
+            Some("postgres" | "postgresql") => PostgresLedger::migrate(options).await,
+            Some("sqlite") => SqliteLedger::migrate(options).await,
+            _ => Err(unknown_scheme()),
+        }
+    })
 }
 
 fn scheme(options: &LedgerOptions) -> Option<&str> {

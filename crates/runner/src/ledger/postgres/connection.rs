@@ -7,7 +7,7 @@ use std::time::Duration;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgArguments, PgConnectOptions, PgPool, PgPoolOptions, PgRow};
 use sqlx::query::Query;
-use sqlx::{Executor, PgConnection, Postgres};
+use sqlx::{ConnectOptions as _, Executor, PgConnection, Postgres};
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
@@ -150,6 +150,8 @@ pub(super) fn connect_options(options: &LedgerOptions) -> Result<PgConnectOption
         hint: "the URL does not name a PostgreSQL database (postgres://user@host/database)".into(),
         source: Some(error.into()),
     })?;
+    // Each statement is found on the server by its first line; here it would only fill the log.
+    let connect = connect.disable_statement_logging();
     let connect = match connect.get_application_name() {
         Some(_) => connect,
         None => connect.application_name("runner"),

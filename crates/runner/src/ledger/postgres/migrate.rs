@@ -1,8 +1,8 @@
 //! Bringing the schema up to what this program knows, by one process at a time.
 
-use std::future::Future;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use sqlx::migrate::{Migration, MigrationType};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, Executor, PgConnection, Row as _, SqlSafeStr as _};
@@ -55,7 +55,7 @@ pub(super) async fn migrate(connect: &PgConnectOptions) -> Result<Vec<String>, L
         connection.close().await?;
         Ok(Ok(done))
     };
-    within(DOING, work).await?
+    within(DOING, Box::pin(work)).await?
 }
 
 /// Connects once and checks that the schema is there and is the one this program knows.
@@ -72,7 +72,7 @@ pub(super) async fn check(connect: &PgConnectOptions) -> Result<(), LedgerError>
         connection.close().await?;
         Ok(missing(&applied))
     };
-    match within("open it", work).await?? {
+    match within("open it", Box::pin(work)).await?? {
         missing if missing.is_empty() => Ok(()),
         _ => Err(unusable("the database lacks the ledger's tables, or has old ones: run `runner migrate`")),
     }
@@ -110,7 +110,7 @@ fn missing(applied: &[(i64, Vec<u8>)]) -> Result<Vec<Migration>, LedgerError> {
 
 async fn within<T>(
     doing: &'static str,
-    work: impl Future<Output = Result<T, sqlx::Error>>,
+    work: BoxFuture<'_, Result<T, sqlx::Error>>,
 ) -> Result<T, LedgerError> {
     match tokio::time::timeout(DEADLINE, work).await {
         Ok(answer) => answer.map_err(|error| Failure::from(error).while_we(doing)),
