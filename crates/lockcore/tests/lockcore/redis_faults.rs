@@ -369,3 +369,30 @@ async fn no_error_shows_the_password() {
         assert!(!chain(&error).contains("hunter2"), "{}", chain(&error));
     }
 }
+
+#[cfg(not(feature = "tls"))]
+#[tokio::test]
+async fn a_tls_url_is_refused_where_tls_was_not_built_in() {
+    let options = RedisOptions::new(Handle::current(), Handle::current());
+    let error = RedisBackend::new("rediss://localhost", options).unwrap_err();
+    assert!(error.to_string().contains("tls"), "{error}");
+}
+
+#[cfg(feature = "tls")]
+#[tokio::test]
+async fn a_tls_url_never_speaks_plainly() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let backend = patient(&format!("rediss://localhost:{}", listener.local_addr().unwrap().port()));
+    let server = async {
+        let (mut client, _) = listener.accept().await.unwrap();
+        let mut start = [0; 3];
+        client.read_exact(&mut start).await.unwrap();
+        client.write_all(b"-ERR this server speaks no TLS\r\n").await.unwrap();
+        start
+    };
+    let (outcome, start) = tokio::join!(acquire(&backend), server);
+    assert_eq!(start[..2], [22, 3], "a TLS handshake");
+    outcome.unwrap_err();
+}
