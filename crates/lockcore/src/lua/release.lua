@@ -15,9 +15,8 @@ end
 
 redis.call('DEL', KEYS[1])
 
--- The marker is a hint. A server out of memory refuses it, and that must not hide that the lock is gone.
 if ARGV[2] ~= '' then
-  redis.pcall('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
+  redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
 end
 
 return 1

@@ -206,6 +206,8 @@ async fn renewals_whose_replies_are_lost_do_not_prolong_a_lock_beyond_its_cap() 
 async fn after_a_suspend_past_trust_the_loss_is_told_without_asking_the_server() {
     let mut scene = Scene::with_cap(100).await;
     scene.server.renewals.all(Fate::Hangs);
+    // The keep-alive sleeps by now, until a moment that the runtime's timers will reach much too late.
+    tokio::time::sleep(Duration::from_millis(100)).await;
     scene.clock.suspend(Duration::from_secs(3_600));
     let awake = scene.elapsed();
     assert_eq!(scene.guard.lost().await, Loss::Unreachable);
@@ -290,6 +292,16 @@ async fn a_release_ends_renewals_and_frees_the_lock_at_once() {
     assert!(is_free(&scene.server.table, &key()).await);
     tokio::time::sleep(TTL * 10).await;
     assert_eq!(scene.server.renewals.calls(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_renewal_is_sent_while_a_release_is_under_way() {
+    let scene = Scene::with_cap(100).await;
+    scene.server.releases.next([Fate::Late(TTL / 4)]);
+    tokio::time::sleep(TTL / 4).await;
+    assert_eq!(scene.guard.release(None).await.outcome.unwrap(), ReleaseOutcome::Released);
+    assert_about(scene.clock.boot_now().saturating_since(scene.start), TTL / 2);
+    assert_eq!(scene.server.renewals.calls(), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -160,7 +160,8 @@ async fn a_backend_starts_while_its_server_is_down() {
     assert_eq!(acquire(&backend).await.unwrap(), AcquireOutcome::Acquired);
 }
 
-#[tokio::test]
+// On several threads, so that whatever the client does in the background is done before the restart.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_server_serves_the_first_call_after_its_restart() {
     let server = PrivateRedis::start();
     let backend = patient(&server.url());
