@@ -1,0 +1,176 @@
+//! Several real replicas on one lock and one ledger: every firing once, none left out.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[expect(dead_code, reason = "the fault tests use all of it")]
+#[path = "faults/cluster.rs"]
+mod cluster;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+use testbed::{Deployment, Replica, wait_until_blocking};
+
+use cluster::{Cluster, assert_no_gap, assert_nothing_doubled, state, states, wait_for_starts};
+
+const SECOND: Duration = Duration::from_secs(1);
+/// Longer than a start takes on a busy machine: migrations included, four processes at once.
+const START: Duration = Duration::from_secs(20);
+/// Longer than a drain takes when nothing runs for more than a third of a second.
+const DRAIN: Duration = Duration::from_secs(10);
+
+fn embedded() -> Deployment {
+    Deployment::new(Path::new(env!("CARGO_BIN_EXE_runner")))
+}
+
+/// Two jobs that fire every second: one that is over at once and one that takes 0.3 s.
+fn two_jobs(deployment: Deployment) -> Deployment {
+    deployment.job("tick", Duration::ZERO, "every = \"1s\"").job(
+        "work",
+        Duration::from_millis(300),
+        "schedule = \"* * * * * *\"",
+    )
+}
+
+fn is_ready(line: &str) -> bool {
+    line.contains("ready")
+}
+
+/// Ends all of them in order.
+#[track_caller]
+fn end(replicas: &mut [Replica]) {
+    for replica in &mut *replicas {
+        replica.terminate();
+    }
+    for replica in replicas {
+        let status = replica.wait_exit(DRAIN);
+        assert!(status.success(), "SIGTERM ended a replica with {status:?}\n{}", replica.lines().tail());
+    }
+}
+
+fn instant(row: &Value) -> DateTime<Utc> {
+    row["scheduled_at"].as_str().unwrap().parse().unwrap()
+}
+
+/// What three replicas and one must leave behind alike: for each firing one effect and one row that
+/// says succeeded, without a hole between the first and the last.
+#[track_caller]
+fn assert_each_firing_ran_once(deployment: &Deployment, job: &str) {
+    let effects = deployment.effects();
+    assert_nothing_doubled(effects, job);
+    assert_eq!(effects.gaps(job, SECOND), Vec::<DateTime<Utc>>::new(), "never started");
+    assert_eq!(effects.overlaps(job), Vec::<String>::new());
+    let rows = deployment.history(job);
+    let counted = states(&rows);
+    assert_eq!(counted.into_iter().collect::<Vec<_>>(), [("succeeded".to_owned(), rows.len())]);
+    assert_no_gap(&rows, SECOND);
+    let recorded: BTreeSet<_> = rows.iter().map(instant).collect();
+    assert_eq!(recorded, effects.instants(job), "rows and effects tell of different firings");
+    assert_eq!(recorded.len(), rows.len(), "two rows for one firing");
+}
+
+/// Lets `count` replicas run for twenty firings of each job, ends them, and looks at what they left.
+fn run_for_twenty_seconds(deployment: &Deployment, count: usize) {
+    let mut replicas = deployment.start(count);
+    wait_for_starts(deployment.effects(), "tick", 20, START + Duration::from_secs(25));
+    wait_for_starts(deployment.effects(), "work", 20, Duration::from_secs(25));
+    end(&mut replicas);
+    for job in ["tick", "work"] {
+        assert_each_firing_ran_once(deployment, job);
+    }
+}
+
+#[test]
+fn three_replicas_on_redis_and_postgres_run_each_firing_once() {
+    let cluster = Cluster::start();
+    run_for_twenty_seconds(&two_jobs(cluster.deployment()), 3);
+}
+
+#[test]
+fn two_processes_on_one_sqlite_file_run_each_firing_once() {
+    run_for_twenty_seconds(&two_jobs(embedded()), 2);
+}
+
+#[test]
+fn a_killed_replica_leaves_no_hole_to_the_others() {
+    let cluster = Cluster::start();
+    let deployment = two_jobs(cluster.deployment());
+    let mut replicas = deployment.start(3);
+    for replica in &replicas {
+        replica.wait_for_line(START, is_ready);
+    }
+    wait_for_starts(deployment.effects(), "tick", 3, START);
+    replicas.remove(0).kill9();
+    let before = deployment.effects().instants("tick").len();
+    wait_for_starts(deployment.effects(), "tick", before + 5, START);
+    end(&mut replicas);
+    // Its own last firing may have to be run again; that is attempt two of the same row.
+    assert_no_gap(&deployment.history("tick"), SECOND);
+    assert_eq!(deployment.effects().overlaps("tick"), Vec::<String>::new());
+}
+
+/// Starts four at once and waits until each of them is up.
+fn start_four_at_once(deployment: &Deployment) {
+    let mut replicas = deployment.start(4);
+    for replica in &replicas {
+        replica.wait_for_line(START, is_ready);
+    }
+    wait_for_starts(deployment.effects(), "tick", 2, START);
+    for replica in &mut replicas {
+        assert!(replica.is_running(), "one did not stay\n{}", replica.lines().tail());
+    }
+    end(&mut replicas);
+    assert_each_firing_ran_once(deployment, "tick");
+}
+
+#[test]
+fn four_processes_started_at_once_on_a_fresh_sqlite_file_all_come_up() {
+    start_four_at_once(&two_jobs(embedded()));
+}
+
+#[test]
+fn four_processes_started_at_once_on_a_fresh_postgres_database_all_come_up() {
+    let cluster = Cluster::start();
+    start_four_at_once(&two_jobs(cluster.deployment()));
+}
+
+#[test]
+fn the_sample_file_runs_without_any_server_and_ends_in_order() {
+    let sample = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../jobs.toml"));
+    let deployment = embedded().file(sample.unwrap());
+    let mut replicas = deployment.start(1);
+    let ten_seconds = Duration::from_secs(10);
+    wait_until_blocking(ten_seconds, || {
+        let lines = deployment.run(&["history", "--format", "json"]).stdout;
+        let rows: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let done = rows.iter().any(|row| state(row) == "succeeded");
+        if done { Ok(()) } else { Err(format!("rows: {:?}", states(&rows))) }
+    });
+    end(&mut replicas);
+}
+
+#[test]
+fn next_shows_the_night_in_which_the_clocks_change() {
+    let after = "2026-03-28T00:00:00Z";
+    let until = "2026-03-31T00:00:00Z";
+    let done = embedded().run(&[
+        "next",
+        "--schedule",
+        "30 2 * * *",
+        "--timezone",
+        "Europe/Berlin",
+        "--after",
+        after,
+        "--until",
+        until,
+        "--format",
+        "json",
+    ]);
+    assert!(done.status.success(), "{done:?}");
+    let rows: Vec<Value> = done.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let instants: Vec<_> = rows.iter().map(|row| row["scheduled_at"].as_str().unwrap()).collect();
+    assert_eq!(instants, ["2026-03-28T01:30:00Z", "2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"]);
+}
