@@ -10,9 +10,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
-use testbed::{Deployment, Replica, wait_until_blocking};
+use testbed::{Deployment, Replica, ReplicaBuilder, wait_until_blocking};
 
 use cluster::{Cluster, assert_no_gap, assert_nothing_doubled, state, states, wait_for_starts};
 
@@ -110,6 +110,46 @@ fn a_killed_replica_leaves_no_hole_to_the_others() {
     // Its own last firing may have to be run again; that is attempt two of the same row.
     assert_no_gap(&deployment.history("tick"), SECOND);
     assert_eq!(deployment.effects().overlaps("tick"), Vec::<String>::new());
+}
+
+#[test]
+fn a_replica_with_a_wrong_clock_fires_by_the_ledgers() {
+    for offset in ["+1h", "-1h"] {
+        let cluster = Cluster::start();
+        let deployment = two_jobs(cluster.deployment());
+        let mut replicas = vec![deployment.replica().faketime(offset).spawn()];
+        replicas[0].wait_for_line(START, |line| line.contains("clock differs from the ledger's"));
+        wait_for_starts(deployment.effects(), "tick", 5, START);
+        end(&mut replicas);
+        // The effects carry the host's own time, which is the ledger's: nothing ran early, and
+        // nothing waited for the replica's clock to come round.
+        let early = TimeDelta::milliseconds(-100);
+        for effect in deployment.effects().all() {
+            let lateness = effect.at - effect.scheduled_at;
+            assert!(
+                lateness > early && lateness < TimeDelta::seconds(5),
+                "{offset}: {lateness} for {effect:?}"
+            );
+        }
+        assert_each_firing_ran_once(&deployment, "tick");
+    }
+}
+
+#[test]
+fn replicas_whose_clocks_disagree_run_each_firing_once() {
+    let cluster = Cluster::start();
+    let deployment = two_jobs(cluster.deployment());
+    let builders =
+        [deployment.replica().faketime("+1h"), deployment.replica().faketime("-1h"), deployment.replica()];
+    let mut replicas: Vec<_> = builders.into_iter().map(ReplicaBuilder::spawn).collect();
+    for replica in &replicas {
+        replica.wait_for_line(START, is_ready);
+    }
+    wait_for_starts(deployment.effects(), "tick", 10, START);
+    end(&mut replicas);
+    for job in ["tick", "work"] {
+        assert_each_firing_ran_once(&deployment, job);
+    }
 }
 
 /// Starts four at once and waits until each of them is up.
