@@ -1,0 +1,73 @@
+//! A lock that someone else holds never decides that a firing is skipped.
+
+use std::path::Path;
+use std::time::Duration;
+
+use testbed::{Deployment, PrivateRedis, wait_until_blocking};
+
+use crate::kinds::wait_until_ready;
+
+const SOON: Duration = Duration::from_secs(30);
+
+fn deployment(redis: &PrivateRedis) -> Deployment {
+    Deployment::new(Path::new(env!("CARGO_BIN_EXE_runner"))).redis(redis.url()).ttl("3s").job(
+        "job",
+        Duration::ZERO,
+        "every = \"1s\"",
+    )
+}
+
+fn lock_key(deployment: &Deployment) -> String {
+    format!("{{runner:{}/job}}:lock", deployment.namespace())
+}
+
+fn states(deployment: &Deployment) -> Vec<String> {
+    let rows = deployment.history("job");
+    rows.iter()
+        .map(|row| format!("{}({})", row["state"].as_str().unwrap(), row["reason"].as_str().unwrap_or("")))
+        .collect()
+}
+
+#[test]
+fn firings_behind_the_lock_of_a_dead_owner_run_once_it_is_over_and_none_is_skipped() {
+    let redis = PrivateRedis::start();
+    let deployment = deployment(&redis);
+    redis.call(&["SET", &lock_key(&deployment), "dead-1|2026-01-01T00:00:00Z|x", "PX", "6000"]);
+    let replicas = deployment.start(1);
+    wait_until_ready(&replicas[0]);
+    wait_until_blocking(SOON, || {
+        let states = states(&deployment);
+        if states.len() >= 10 { Ok(()) } else { Err(format!("{states:?}")) }
+    });
+    let states = states(&deployment);
+    let run = states.iter().filter(|state| state.starts_with("succeeded")).count();
+    assert!(states.iter().all(|state| !state.starts_with("skipped")), "{states:?}");
+    assert!(run + 1 >= states.len(), "{states:?}");
+}
+
+#[test]
+fn a_lock_that_never_expires_keeps_no_firing_from_its_row() {
+    let redis = PrivateRedis::start();
+    let deployment = deployment(&redis);
+    redis.call(&["SET", &lock_key(&deployment), "another program's lock, without an expiry"]);
+    let replicas = deployment.start(1);
+    wait_until_ready(&replicas[0]);
+    // Each firing is let go after a ttl and found again as a gap; what waits longest for the lock is
+    // in the queue, where it can be seen.
+    wait_until_blocking(SOON, || {
+        let states = states(&deployment);
+        if states.iter().any(|state| state == "queued(catch_up)") {
+            Ok(())
+        } else {
+            Err(format!("{states:?}"))
+        }
+    });
+    redis.call(&["DEL", &lock_key(&deployment)]);
+    wait_until_blocking(SOON, || {
+        let states = states(&deployment);
+        let waiting = states.iter().any(|state| state.starts_with("queued"));
+        if waiting { Err(format!("{states:?}")) } else { Ok(()) }
+    });
+    let states = states(&deployment);
+    assert!(states.iter().all(|state| !state.starts_with("skipped")), "{states:?}");
+}
