@@ -34,8 +34,10 @@ impl Backoff {
     /// 2 ms.
     #[must_use]
     pub fn delay(&self, attempt: u32, random: u64) -> Duration {
-        let share = random as f64 / u64::MAX as f64;
-        self.ceiling(attempt).mul_f64(share.clamp(0.0, 1.0)).max(FLOOR)
+        // 32 bits of it, so that the product fits whatever the ceiling.
+        let share = u128::from(random >> 32);
+        let nanos = self.ceiling(attempt).as_nanos() * share / u128::from(u32::MAX);
+        Duration::from_nanos_u128(nanos).max(FLOOR)
     }
 }
 
@@ -56,7 +58,8 @@ mod tests {
     fn jitter_is_full() {
         let backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(1));
         let delays = [0, u64::MAX / 2, u64::MAX].map(|random| backoff.delay(0, random).as_millis());
-        assert_eq!(delays, [2, 50, 100]);
+        assert_eq!(delays, [2, 49, 100]);
+        assert_eq!(Backoff::new(Duration::MAX, Duration::MAX).delay(9, u64::MAX), Duration::MAX);
     }
 
     proptest! {
