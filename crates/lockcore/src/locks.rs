@@ -85,6 +85,9 @@ impl Locks {
     /// send of that token. When the first send can no longer be believed the wait goes on with a new
     /// token of the same instance and subject: see [`LeaseGuard::token`].
     ///
+    /// Give every call a token of its own: one that was left in doubt by an earlier call may be released
+    /// in the background at any moment.
+    ///
     /// Call it on a Tokio runtime with time enabled.
     ///
     /// # Errors
@@ -133,14 +136,17 @@ impl Locks {
         let release = async move {
             let expired = clock.boot_now() + ttl;
             let backoff = Backoff::new(Duration::from_millis(50), (ttl / 4).min(Duration::from_secs(2)));
-            let mut attempt = 0;
-            while let Err(error) = backend.release(&key, &token, None).await {
-                tracing::debug!(%key, %token, %error, "stray token not released yet");
-                sleep_until(&*clock, clock.boot_now() + backoff.delay(attempt, random())).await;
-                attempt += 1;
-                if clock.boot_now() >= expired {
-                    break;
+            let until_released = async {
+                let mut attempt = 0;
+                while let Err(error) = backend.release(&key, &token, None).await {
+                    tracing::debug!(%key, %token, %error, "stray token not released yet");
+                    sleep_until(&*clock, clock.boot_now() + backoff.delay(attempt, random())).await;
+                    attempt += 1;
                 }
+            };
+            tokio::select! {
+                () = until_released => {}
+                () = sleep_until(&*clock, expired) => {}
             }
         };
         let mut strays = self.strays.lock().unwrap_or_else(PoisonError::into_inner);

@@ -140,6 +140,18 @@ async fn a_stray_release_is_given_up_when_the_ttl_has_done_its_work() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_stray_release_ends_even_if_the_server_hangs() {
+    let scene = Scene::new();
+    scene.server.acquires.all(Fate::ReplyLost(TIMEOUT));
+    scene.server.releases.all(Fate::Hangs);
+    let idle = Arc::strong_count(&scene.server);
+    scene.acquire(Duration::ZERO).await.unwrap_err();
+    assert_eq!(Arc::strong_count(&scene.server), idle + 1, "the release has the server");
+    tokio::time::sleep(TTL + TIMEOUT).await;
+    assert_eq!(Arc::strong_count(&scene.server), idle);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_acquisition_that_is_dropped_midway_is_released() {
     let scene = Scene::new();
     scene.server.acquires.all(Fate::Hangs);
