@@ -6,6 +6,7 @@ use std::time::Duration;
 use runner::firing::State;
 use runner::ledger::{Claim, Heartbeat, HistoryFilter, LedgerError, LedgerOptions, Opened, migrate, open};
 use testbed::PrivatePostgres;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::fixture::{
     Fixture, HOUR, Postgres, Site, at_once, eventually, fresh, later, options, run, succeeded,
@@ -119,6 +120,39 @@ async fn a_url_that_names_no_ledger_is_refused_without_being_shown() {
         assert!(matches!(error, LedgerError::Unusable { .. }), "{error:?}");
         assert!(!format!("{error:?} {error} {:?}", options(url.to_owned())).contains("secret"));
     }
+}
+
+#[tokio::test]
+async fn a_server_that_will_always_refuse_us_says_what_to_do() {
+    let url = Postgres::new().url();
+    let nobody = url.replace("postgres@", "nobody@");
+    let nowhere = format!("{url}_elsewhere");
+    PrivatePostgres::sql_at(&url, "CREATE ROLE guest LOGIN");
+    let guest = url.replace("postgres@", "guest@");
+    for (url, remedy) in [(nobody, "this user"), (nowhere, "create it"), (guest, "grant it")] {
+        let error = open(options(url)).await.unwrap_err();
+        assert!(matches!(error, LedgerError::Unusable { .. }), "{error:?}");
+        assert!(error.to_string().contains(remedy), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_pooler_that_refuses_our_start_parameters_says_what_to_set() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("postgres://me@{}/db", listener.local_addr().unwrap());
+    let pooler = async {
+        let (mut client, _) = listener.accept().await.unwrap();
+        let length = client.read_u32().await.unwrap();
+        client.read_exact(&mut vec![0; length as usize - 4]).await.unwrap();
+        let refusal = b"SFATAL\0C08P01\0Munsupported startup parameter: options\0\0";
+        client.write_u8(b'E').await.unwrap();
+        client.write_u32(u32::try_from(refusal.len()).unwrap() + 4).await.unwrap();
+        client.write_all(refusal).await.unwrap();
+        client
+    };
+    let (error, _client) = tokio::join!(open(options(url)), pooler);
+    let error = error.unwrap_err();
+    assert!(error.to_string().contains("pooler = true"), "{error:?}");
 }
 
 #[tokio::test]

@@ -53,6 +53,20 @@ pub(super) fn code(error: &sqlx::Error) -> Option<&str> {
     Some(error.try_downcast_ref::<PgDatabaseError>()?.code())
 }
 
+/// What to do about a server that will refuse us every time, if it is one.
+pub(super) fn remedy(error: &sqlx::Error) -> Option<&'static str> {
+    match code(error)? {
+        // A pooler speaks to us with the codes of a server.
+        "08P01" if error.to_string().contains("startup parameter") => Some(
+            "a pooler stands before the database and refuses our start parameters: set `pooler = true` in [ledger]",
+        ),
+        "28000" | "28P01" => Some("the server refuses this user, or the password: check the URL"),
+        "3D000" => Some("the server has no such database: create it, or check the URL"),
+        "42501" => Some("this user may not make or read the ledger's tables: grant it the schema"),
+        _ => None,
+    }
+}
+
 /// Whether the server ended the statement in favour of another one: nothing happened, try again.
 pub(super) fn is_clash(error: &sqlx::Error) -> bool {
     matches!(code(error), Some("40001" | "40P01"))

@@ -7,7 +7,7 @@ use sqlx::migrate::{Migration, MigrationType};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, Executor, PgConnection, Row as _, SqlSafeStr as _};
 
-use super::failure::{Failure, code};
+use super::failure::{Failure, code, remedy};
 use crate::ledger::LedgerError;
 
 /// How long all of it may take, waiting for another process that is at it included.
@@ -28,7 +28,6 @@ fn known() -> [Migration; 1] {
 /// [`LedgerError::Unusable`] when the database holds something newer or something else, and the
 /// errors of any statement.
 pub(super) async fn migrate(connect: &PgConnectOptions) -> Result<Vec<String>, LedgerError> {
-    const DOING: &str = "migrate";
     let work = async {
         let mut connection = PgConnection::connect_with(connect).await?;
         let mut transaction = connection.begin().await?;
@@ -55,7 +54,7 @@ pub(super) async fn migrate(connect: &PgConnectOptions) -> Result<Vec<String>, L
         connection.close().await?;
         Ok(Ok(done))
     };
-    within(DOING, Box::pin(work)).await?
+    within("bring its schema up to date", Box::pin(work)).await?
 }
 
 /// Connects once and checks that the schema is there and is the one this program knows.
@@ -113,7 +112,10 @@ async fn within<T>(
     work: BoxFuture<'_, Result<T, sqlx::Error>>,
 ) -> Result<T, LedgerError> {
     match tokio::time::timeout(DEADLINE, work).await {
-        Ok(answer) => answer.map_err(|error| Failure::from(error).while_we(doing)),
+        Ok(answer) => answer.map_err(|error| match remedy(&error) {
+            Some(hint) => LedgerError::Unusable { hint: hint.into(), source: Some(error.into()) },
+            None => Failure::from(error).while_we(doing),
+        }),
         Err(late) => Err(LedgerError::Unavailable { doing, source: late.into() }),
     }
 }
