@@ -45,7 +45,7 @@ impl<'s> Holder<'s> {
             )
         });
         eventually("somebody holds the row", async || {
-            match site.sql("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'").as_str() {
+            match sessions(site, "count(*)", "wait_event = 'PgSleep'").as_str() {
                 "1" => Ok(()),
                 other => Err(other.to_owned()),
             }
@@ -61,12 +61,17 @@ impl<'s> Holder<'s> {
 }
 
 async fn waits_for_a_lock(site: &Site<Postgres>, count: usize) {
-    let sql = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
     eventually("the claims wait for the lock", async || {
-        let waiting = site.sql(sql);
+        let waiting = sessions(site, "count(*)", "wait_event_type = 'Lock'");
         if waiting.parse() == Ok(count) { Ok(()) } else { Err(waiting) }
     })
     .await;
+}
+
+/// A column of the server's list of this database's sessions.
+fn sessions(site: &Site<Postgres>, column: &str, which: &str) -> String {
+    let list = "FROM pg_stat_activity WHERE datname = current_database()";
+    site.sql(&format!("SELECT {column} {list} AND {which}"))
 }
 
 fn unavailable<T: std::fmt::Debug>(answer: Result<T, LedgerError>) {
@@ -193,14 +198,14 @@ async fn a_connection_that_did_not_answer_in_time_is_closed_and_not_returned() {
     let firing = site.firing(HOUR / 2).await;
     // One connection in the pool, and the server knows which.
     assert!(matches!(opened.ledger.claim(&fresh(&firing)).await.unwrap(), Claim::Won(_)));
-    let backend = site.sql("SELECT pid FROM pg_stat_activity WHERE query LIKE '-- claim_fresh%'");
+    let backend = sessions(&site, "pid", "query LIKE '-- claim_fresh%'");
     assert_eq!(backend.lines().count(), 1, "{backend}");
     let other = crate::fixture::other_job(&firing);
     server.pause();
     unavailable(opened.ledger.claim(&fresh(&other)).await);
     server.resume();
     eventually("the server has seen the end of it", async || {
-        let left = site.sql(&format!("SELECT query FROM pg_stat_activity WHERE pid = {backend}"));
+        let left = sessions(&site, "query", &format!("pid = {backend}"));
         if left.is_empty() { Ok(()) } else { Err(left) }
     })
     .await;
@@ -224,9 +229,7 @@ async fn a_claim_whose_caller_went_away_closes_its_connection_and_can_be_confirm
     .await;
     assert_eq!(site.claim(&request).await, Claim::Won(won));
     eventually("its connection is gone", async || {
-        let ours =
-            "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '-- claim_fresh%' AND state = 'active'";
-        let left = site.sql(ours);
+        let left = sessions(&site, "count(*)", "query LIKE '-- claim_fresh%' AND state = 'active'");
         if left == "0" { Ok(()) } else { Err(left) }
     })
     .await;
@@ -286,7 +289,7 @@ async fn a_statement_that_lost_against_another_is_tried_again() {
 async fn sessions_that_the_server_ended_are_replaced() {
     let site = Site::<Postgres>::open().await;
     let won = site.run().await;
-    site.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'runner'");
+    sessions(&site, "pg_terminate_backend(pid)", "application_name = 'runner'");
     eventually("the ledger answers", async || {
         let settlement = runner::ledger::Settlement {
             run: run(won),
