@@ -84,6 +84,7 @@ conformance! {
         a_heartbeat_revives_a_lease_that_nobody_took
         a_heartbeat_of_anything_but_the_run_is_lost
         each_end_is_written_as_it_was_said
+        output_of_any_kind_does_not_keep_a_run_from_ending
         a_settle_repeated_is_recorded_again
         another_end_does_not_change_a_terminal_row
         a_settle_after_the_lease_counts_while_nobody_took_over

@@ -73,6 +73,20 @@ pub(crate) async fn each_end_is_written_as_it_was_said(site: &Site<impl Fixture>
     }
 }
 
+pub(crate) async fn output_of_any_kind_does_not_keep_a_run_from_ending(site: &Site<impl Fixture>) {
+    for ending in [succeeded(), requeue("retry")] {
+        let won = site.run().await;
+        let odd = Some("before\0\u{FFFD}\u{1F980}\r\x1b[1mafter".to_owned());
+        let settlement =
+            Settlement { run: run(won), ending, crashed: false, error: odd.clone(), output: odd };
+        assert_eq!(site.opened.ledger.settle(&settlement).await.unwrap(), Settled::Recorded);
+        let row = site.row(won.id).await;
+        for text in [row.error.unwrap(), row.output.unwrap()] {
+            assert!(text.starts_with("before") && text.ends_with("after"), "{text:?}");
+        }
+    }
+}
+
 pub(crate) async fn a_settle_repeated_is_recorded_again(site: &Site<impl Fixture>) {
     for ending in [succeeded(), ended(State::Failed, "timeout"), ended(State::Lost, "lock_lost")] {
         let won = site.run().await;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::PostgresLedger;
 use super::failure::Failure;
-use super::rows::{get, millis};
+use super::rows::{get, millis, text};
 use crate::ledger::JobRegistration;
 
 impl PostgresLedger {
@@ -18,8 +18,11 @@ impl PostgresLedger {
     }
 
     pub(super) async fn pause_job(&self, job: &str, by: &str, note: &str) -> Result<bool, Failure> {
-        let pause =
-            sqlx::query(include_str!("sql/pause.sql")).bind(&*self.namespace).bind(job).bind(by).bind(note);
+        let pause = sqlx::query(include_str!("sql/pause.sql"))
+            .bind(&*self.namespace)
+            .bind(job)
+            .bind(text(by))
+            .bind(text(note));
         Ok(self.upkeep.session().await?.row(pause).await?.is_some())
     }
 

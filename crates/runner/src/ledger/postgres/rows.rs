@@ -1,5 +1,6 @@
 //! Rows of the tables as the ledger's values.
 
+use std::borrow::Cow;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -133,6 +134,12 @@ pub(super) fn millis(span: Duration) -> i64 {
 /// A number as the tables hold it; one that does not fit is as good as endless.
 pub(super) fn int(number: u32) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
+}
+
+/// Text of any origin as the server takes it: it refuses the one character that ends a string in C,
+/// and what a command printed must never keep its run from being settled.
+pub(super) fn text(text: &str) -> Cow<'_, str> {
+    if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{FFFD}")) } else { Cow::Borrowed(text) }
 }
 
 /// The nominal instant as both databases keep it: whole milliseconds, always rounded the same way,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::PostgresLedger;
 use super::claim::own_row;
 use super::failure::Failure;
-use super::rows::{get, millis};
+use super::rows::{get, millis, text};
 use crate::ledger::{Ending, Heartbeat, Run, Settled, Settlement, Skip, Skipped};
 
 /// How often a skip is tried again because what forbade it went away.
@@ -38,8 +38,11 @@ impl PostgresLedger {
         if let Ending::Terminal { .. } = settlement.ending {
             settle = settle.bind(word);
         }
-        settle =
-            settle.bind(reason).bind(&settlement.error).bind(&settlement.output).bind(settlement.crashed);
+        settle = settle
+            .bind(reason)
+            .bind(settlement.error.as_deref().map(text))
+            .bind(settlement.output.as_deref().map(text))
+            .bind(settlement.crashed);
         if let Ending::Requeue { due_in, expires_in, .. } = settlement.ending {
             settle = settle.bind(millis(due_in)).bind(millis(expires_in));
         }
@@ -65,7 +68,7 @@ impl PostgresLedger {
                 .of(include_str!("sql/skip.sql"), &skip.firing)
                 .bind(skip.firing.origin.as_str())
                 .bind(&skip.reason)
-                .bind(&skip.detail)
+                .bind(skip.detail.as_deref().map(text))
                 .bind(skip.only_while_running);
             if session.row(insert).await?.is_some() {
                 return Ok(Skipped::Recorded);
