@@ -5,8 +5,12 @@
 mod accepted;
 #[path = "config/desk.rs"]
 mod desk;
+#[path = "config/documented.rs"]
+mod documented;
 #[path = "config/layering.rs"]
 mod layering;
+#[path = "config/mangled.rs"]
+mod mangled;
 #[path = "config/refused.rs"]
 mod refused;
 #[path = "config/rendered.rs"]

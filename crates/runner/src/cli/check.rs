@@ -80,12 +80,20 @@ fn describe(job: &JobSpec, now: DateTime<Utc>, out: &mut dyn Write) -> io::Resul
         writeln!(out, "  next      never")?;
     }
     let budget = job.budget;
+    let renewals = match budget.max_renewals {
+        0 => "never renewed".to_owned(),
+        most => {
+            format!(
+                "renewed every {} at most {}",
+                show_duration(budget.ttl / 3),
+                counted(most as usize, "time")
+            )
+        }
+    };
     writeln!(
         out,
-        "  budget    ttl {}, renewed every {} at most {} · lock life {} · timeout {} · kill_grace {}",
+        "  budget    ttl {}, {renewals} · lock life {} · timeout {} · kill_grace {}",
         show_duration(budget.ttl),
-        show_duration(budget.ttl / 3),
-        counted(budget.max_renewals as usize, "time"),
         show_duration(budget.lock_life()),
         show_duration(budget.timeout),
         show_duration(budget.kill_grace),

@@ -1,4 +1,4 @@
-//! The file as text and as a tree; what makes it no TOML at all.
+//! The file as text, and its tree as values.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,7 +6,6 @@ use std::sync::Arc;
 use config::{Value, ValueKind};
 use toml::de::{DeTable, DeValue};
 
-use super::duplicate::{self, header_before, line_of};
 use super::findings::{Finding, Findings, Reported, Spot};
 use super::key_path::KeyPath;
 use super::value::{FROM_FILE, Table};
@@ -25,63 +24,6 @@ pub(crate) fn read(path: &Path, findings: &Findings) -> Result<Arc<str>, Reporte
         let line = good.iter().filter(|byte| **byte == b'\n').count() + 1;
         whole_file(findings, format!("line {line} is not UTF-8 text"), None)
     })
-}
-
-/// How far a tree may be relied on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Health {
-    /// It is all that the text says.
-    Whole,
-    /// It lacks a little (a key that stands there twice, for one), and the rest can be read.
-    Mended,
-    /// What a parser made of the rest would be noise.
-    Broken,
-}
-
-/// The tree of `text`; what is wrong with the text has been written down.
-pub(crate) fn parse<'t>(text: &'t str, findings: &Findings) -> (DeTable<'t>, Health) {
-    let (tree, errors) = DeTable::parse_recoverable(text);
-    let mut health = if errors.is_empty() { Health::Whole } else { Health::Mended };
-    let mut broken_line = None;
-    let mut repeated_header = None;
-    for error in errors {
-        let bytes = error.span().unwrap_or(0..0);
-        let at = bytes.start.min(text.len());
-        if error.message() == "duplicate key" {
-            let header = header_before(text, at);
-            let is_header = line_of(text, at).trim_start().starts_with('[');
-            // Every key of a table that stands there twice is a duplicate too: once is enough.
-            if is_header || repeated_header != Some(header) {
-                findings.problem(duplicate::finding(text, bytes, is_header));
-            }
-            repeated_header = is_header.then_some(header).or(repeated_header);
-            continue;
-        }
-        // What follows on the same line is mostly the parser finding its feet again.
-        if broken_line == Some(line_of(text, at).as_ptr()) {
-            continue;
-        }
-        broken_line = Some(line_of(text, at).as_ptr());
-        let unquoted = error.message().starts_with("string values must be quoted");
-        let (message, hint) = if unquoted {
-            (
-                "text must stand in quotes".to_owned(),
-                text.get(bytes.clone()).map(|bare| format!("write \"{bare}\"")),
-            )
-        } else {
-            (format!("this is not TOML: {}", error.message()), None)
-        };
-        findings.problem(Finding {
-            path: duplicate::key_at(text, at),
-            spot: Spot::Bytes(bytes),
-            message,
-            hint,
-        });
-        if !unquoted {
-            health = Health::Broken;
-        }
-    }
-    (tree.into_inner(), health)
 }
 
 /// Refuses a file that has nothing to run; `Ok` when it has jobs.

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::findings::{Finding, Spot};
 use super::key_path::KeyPath;
+use super::lines::{header_before, line_of, line_start, normal_header, plain_line};
 
 /// What to say about the repeated key at `bytes`, which `is_header` or sets a value.
 ///
@@ -40,41 +41,22 @@ pub(crate) fn finding(text: &str, bytes: Range<usize>, is_header: bool) -> Findi
     Finding { path, spot: Spot::Bytes(bytes), message, hint: Some(hint.to_owned()) }
 }
 
-/// The key that the line at `at` sets, as far as its text tells: for a file that is no TOML.
-pub(crate) fn key_at(text: &str, at: usize) -> KeyPath {
-    let line = line_of(text, at);
-    let table = KeyPath::parse(&normal_header(line_of(text, header_before(text, at))));
-    match line.split_once('=') {
-        Some((key, _)) if !line.trim_start().starts_with(['[', '#']) => {
-            table.below(KeyPath::parse(&key.replace(char::is_whitespace, "")).segments())
+/// Where the value of the repeated key lies that ends at `key_end`: to the end of its line, and over
+/// lines that begin no key and no table. Nothing else is known of it, so it is better not shown.
+pub(crate) fn value(text: &str, key_end: usize) -> Range<usize> {
+    let line_end = key_end + text[key_end..].find('\n').unwrap_or(text.len() - key_end);
+    let start = match text[key_end..line_end].find('=') {
+        Some(equals) if !plain_line(line_of(text, key_end)) => key_end + equals + 1,
+        _ => return line_end..line_end,
+    };
+    let mut end = line_end;
+    for line in text[line_end..].split_inclusive('\n').skip(1) {
+        if line.trim_start().starts_with('[') || line.contains('=') {
+            break;
         }
-        _ => table,
+        end += line.len();
     }
-}
-
-/// The line that holds the byte `at`.
-pub(crate) fn line_of(text: &str, at: usize) -> &str {
-    text[line_start(text, at)..].split('\n').next().unwrap_or_default()
-}
-
-/// Where the header of the table that holds the byte `at` begins; 0 above the first header.
-pub(crate) fn header_before(text: &str, at: usize) -> usize {
-    let mut start = line_start(text, at);
-    while start > 0 && !line_of(text, start).trim_start().starts_with('[') {
-        start = line_start(text, start - 1);
-    }
-    start
-}
-
-fn line_start(text: &str, at: usize) -> usize {
-    text[..at].rfind('\n').map_or(0, |newline| newline + 1)
-}
-
-/// `[ jobs . "a" ]` as `jobs.a`; empty when the line is no header.
-fn normal_header(line: &str) -> String {
-    let Some(inner) = line.trim().strip_prefix('[') else { return String::new() };
-    let inner = inner.trim_start_matches('[').split(']').next().unwrap_or_default();
-    inner.chars().filter(|c| !c.is_whitespace() && !matches!(c, '"' | '\'')).collect()
+    start..end
 }
 
 /// The number (from 1) of the first line within `bytes` that `is` the one; the last, begun line is

@@ -174,7 +174,7 @@ fn suggest_prefix(name: &str, findings: &Findings) {
     let Some(rest) = name.strip_prefix("RUNNER_") else { return };
     let Some((section, key)) = rest.split_once('_') else { return };
     if LAYERED.contains(&section.to_lowercase().as_str()) && !key.is_empty() && !key.starts_with('_') {
-        let message = "this variable has no effect".to_owned();
+        let message = format!("{name} has no effect");
         let hint = Some(format!("with two underscores it would: RUNNER__{section}__{key}"));
         let spot = Spot::Variable(name.to_owned());
         findings.warning(Finding { path: KeyPath::default(), spot, message, hint });

@@ -7,7 +7,7 @@ use toml::de::DeTable;
 
 use super::address::directory_of;
 use super::cautions;
-use super::document::{self, Health};
+use super::document;
 use super::environment::Environment;
 use super::findings::{Findings, Found, Reported};
 use super::job::{self, Jobs};
@@ -19,6 +19,7 @@ use super::secret::Resolver;
 use super::sections::{self, Sections};
 use super::settings::{Config, JobSpec};
 use super::source_map::SourceMap;
+use super::syntax::{self, Health, Parsed};
 use super::value::Table;
 
 impl Config {
@@ -33,7 +34,7 @@ impl Config {
         let readable = text.is_ok();
         let source = SourceMap::new(path.display().to_string(), text.unwrap_or_default());
         let text = source.text();
-        let (tree, health) = document::parse(&text, &findings);
+        let Parsed { tree, health, left_out } = syntax::parse(&text, &findings);
         let walked = (readable && health != Health::Broken)
             .then(|| walk(path, &text, &tree, environment, kinds, &findings));
         let (walked, variables) = match walked {
@@ -43,8 +44,8 @@ impl Config {
 
         let Found { problems, warnings, secrets, secret_env } = findings.into_found();
         let source = source.with_variables(variables).with_secrets(secrets);
-        let mask = source.mask(&tree);
-        let mask = if health == Health::Whole { mask } else { mask.blunt() };
+        let mask = source.mask(&tree).hiding(left_out);
+        let mask = if health == Health::Broken { mask.blunt() } else { mask };
         let problems = problems.into_iter().map(|finding| source.place(&tree, &mask, finding)).collect();
         let warnings = warnings.into_iter().map(|finding| source.place(&tree, &mask, finding)).collect();
         let config = walked.and_then(|walked| walked.into_config(warnings, secret_env, source.clone()));

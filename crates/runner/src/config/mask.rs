@@ -5,6 +5,9 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
+use super::hints;
+use super::lines::{key_of, plain_line};
+
 /// Stands where a secret was.
 const HIDDEN: &str = "***";
 
@@ -44,8 +47,15 @@ impl Mask {
         mask
     }
 
-    /// For a file with mistakes in its TOML, where the tree may lack the secret: every line that may
-    /// hold one is hidden from its first `=` on.
+    /// The same, hiding these bytes too.
+    pub(crate) fn hiding(mut self, spans: impl IntoIterator<Item = Range<usize>>) -> Self {
+        self.spans.extend(spans);
+        self.spans.sort_by_key(|span| span.start);
+        self
+    }
+
+    /// For a file that is no TOML, whose tree may lack any secret: hides what is not known to be
+    /// harmless.
     pub(crate) fn blunt(self) -> Self {
         Self { blunt: true, ..self }
     }
@@ -86,9 +96,9 @@ impl Mask {
         let before = self.spans.partition_point(|span| span.end <= line.start);
         let mut hidden: Vec<Range<usize>> =
             self.spans[before..].iter().take_while(|span| span.start < line.end).cloned().collect();
-        if self.blunt && may_hold_secret(&text[line.clone()]) {
-            let value = text[line.clone()].find('=').map_or(line.start, |equals| line.start + equals + 1);
-            hidden = std::iter::once(value..line.end).collect();
+        hidden.extend(self.telling_comment(text, &line, &hidden));
+        if self.blunt && !self.is_plain(&text[line.clone()]) {
+            hidden = std::iter::once(doubtful_part(text, &line)).collect();
         }
         let mut shown = String::new();
         let mut width = 0;
@@ -117,6 +127,26 @@ impl Mask {
         (shown, first, last.unwrap_or(width).max(first + 1))
     }
 
+    /// The comment of a line, if it may hold a secret: people comment out what they replace.
+    fn telling_comment(
+        &self,
+        text: &str,
+        line: &Range<usize>,
+        hidden: &[Range<usize>],
+    ) -> Option<Range<usize>> {
+        let signs = text[line.clone()].match_indices('#').map(|(at, _)| line.start + at);
+        let mut comments =
+            signs.filter(|at| !hidden.iter().any(|span| span.contains(at))).map(|at| at..line.end);
+        comments.find(|comment| {
+            let comment = &text[comment.clone()];
+            is_telling(comment) || is_telling_text(comment) || self.scrub(comment) != comment
+        })
+    }
+
+    fn is_plain(&self, line: &str) -> bool {
+        plain_line(line) && self.scrub(line) == line
+    }
+
     /// Text that we did not write ourselves (a kind's complaint, for one), without the secrets.
     pub(crate) fn scrub(&self, text: &str) -> String {
         let mut scrubbed = text.to_owned();
@@ -132,10 +162,11 @@ impl Mask {
     }
 }
 
-/// Whether the value of this key is a secret by its name alone.
+/// Whether the value of this key is a secret by its name alone. `pasword` tells as much: a slip of
+/// the keys is a problem, and problems quote their line.
 pub(crate) fn is_telling(key: &str) -> bool {
     let key = key.to_lowercase().replace('-', "_");
-    TELLING.iter().any(|word| key.contains(word))
+    TELLING.iter().any(|word| key.contains(word)) || hints::nearest(&key, TELLING).is_some()
 }
 
 /// Whether text gives itself away: `scheme://user:password@host`, `--password=…`.
@@ -156,8 +187,10 @@ fn password(address: &str) -> Option<String> {
     userinfo.split_once(':').map(|(_, password)| password.to_owned())
 }
 
-fn may_hold_secret(line: &str) -> bool {
-    is_telling(line) || is_telling_text(line) || line.contains('@') || line.contains("headers")
+/// What is hidden of a line of a broken file: the value of a key that we know, otherwise all of it.
+fn doubtful_part(text: &str, line: &Range<usize>) -> Range<usize> {
+    let equals = text[line.clone()].find('=').filter(|_| key_of(&text[line.clone()]).is_some());
+    equals.map_or(line.start, |equals| line.start + equals + 1)..line.end
 }
 
 /// A file must not be able to steer the reader's terminal.
@@ -206,6 +239,8 @@ mod tests {
         );
         assert_eq!(shown("token = { env = 'NAME' }", false), ["token = { env = 'NAME' }"]);
         assert_eq!(shown("password = 12345", false), ["password = ***"]);
+        assert_eq!(shown("ttl = 5 # was 9", false), ["ttl = 5 # was 9"]);
+        assert_eq!(shown("ttl = 5 # url = redis://:pw@h", false), ["ttl = 5 ***"]);
     }
 
     #[test]
@@ -217,6 +252,7 @@ mod tests {
     fn a_broken_line_is_hidden_as_a_whole_when_it_may_hold_a_secret() {
         assert_eq!(shown("url = 'redis://u:S3CRET@h", true), ["url =***"]);
         assert_eq!(shown("every = 'abc", true), ["every = 'abc"]);
+        assert_eq!(shown("S3CRET", true), ["***"]);
     }
 
     #[test]
