@@ -129,8 +129,8 @@ fn question() -> impl Strategy<Value = (String, Tz, DateTime<Utc>)> {
 /// A schedule with times around a change of the clock, and a moment around it to ask it.
 fn question_around_a_change() -> impl Strategy<Value = (String, Tz, DateTime<Utc>)> {
     let start = at("1975-01-01T00:00:00Z");
-    let change = (select(&ZONES[1..]), 0..55 * 366_i64).prop_map(move |(zone, day)| {
-        let zone: Tz = zone.parse().unwrap();
+    let zone = prop_oneof![3 => zone(), 1 => select(&chrono_tz::TZ_VARIANTS[..])];
+    let change = (zone, 0..55 * 366_i64).prop_map(move |(zone, day)| {
         // A zone without a change in that time: any day will do.
         let day = start + TimeDelta::days(day);
         (zone, next_change(zone, day).unwrap_or(day))
@@ -228,12 +228,12 @@ proptest! {
     #[test]
     fn two_replicas_started_at_different_moments_plan_the_same_firings(
         (expr, zone, start) in question(),
-        late in 0..600_000_i64,
+        late in 0..240_000_i64,
         beats in (700..3000_i64, 700..3000_i64),
     ) {
         if let Some(timetable) = timetable(&expr, zone, start)? {
             let both_run_from = start + TimeDelta::milliseconds(late) + TimeDelta::seconds(3);
-            let until = both_run_from + TimeDelta::minutes(10);
+            let until = both_run_from + TimeDelta::minutes(5);
             let one = plan(&timetable, start, until, beats.0);
             let two = plan(&timetable, start + TimeDelta::milliseconds(late), until, beats.1);
             let common = |firings: &[DateTime<Utc>]| {

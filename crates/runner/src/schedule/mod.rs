@@ -19,3 +19,7 @@ pub use clocks::{DstEffect, DstNote};
 pub use jitter::delay;
 pub use misfire::{Gap, Misfire, MisfireRule, Verdict, judge};
 pub use timetable::{ScheduleError, Timetable};
+
+/// The release of the IANA zone rules that this binary was built with, as in `2025b`. Replicas with
+/// different rules may mean different instants.
+pub const ZONE_RULES: &str = chrono_tz::IANA_TZDB_VERSION;
