@@ -105,7 +105,7 @@ impl Cron {
                     let change = change_between(self.zone, first, second)?;
                     self.next_face(face + (change - first), true)?
                 }
-                // At the change itself `after` has seen this firing.
+                // Never an instant that has passed: a planner must move on whatever a zone does.
                 Shown::Never(change) if !self.repeats && change > after => return Some(change),
                 Shown::Never(change) => self.next_face(wall(self.zone, change), true)?,
             }
@@ -115,10 +115,11 @@ impl Cron {
     /// The change of the clock that lies ahead of `after` and brings times back which have passed,
     /// if that matters: a wall clock alone would walk past the repeated hour.
     fn second_pass(&self, after: DateTime<Utc>, face: NaiveDateTime) -> Option<DateTime<Utc>> {
+        if !self.repeats {
+            return None;
+        }
         match shown(self.zone, face) {
-            Shown::Twice(first, second) if self.repeats && first == after => {
-                change_between(self.zone, first, second)
-            }
+            Shown::Twice(first, second) if first == after => change_between(self.zone, first, second),
             _ => None,
         }
     }
