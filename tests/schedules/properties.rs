@@ -263,7 +263,7 @@ proptest! {
 
 fn plan(timetable: &Timetable, start: DateTime<Utc>, until: DateTime<Utc>, beat: i64) -> Vec<DateTime<Utc>> {
     let (mut now, mut cursor, mut planned) = (start, start, Vec::new());
-    while now < until {
+    while cursor < until {
         let horizon = now + TimeDelta::milliseconds(2500);
         planned.extend(timetable.between(cursor, horizon));
         cursor = horizon;
