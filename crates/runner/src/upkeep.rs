@@ -100,7 +100,7 @@ impl Caretaker {
                         warn!(error = &error as &dyn std::error::Error, "upkeep failed");
                     }
                 }
-                tokio::time::sleep(period).await;
+                tokio::time::sleep(out_of_step(period)).await;
             };
             tokio::select! {
                 biased;
@@ -197,4 +197,11 @@ impl Caretaker {
 pub(crate) fn registrations<'a>(jobs: impl Iterator<Item = &'a Arc<BoundJob>>) -> Vec<JobRegistration> {
     jobs.map(|job| JobRegistration { name: job.spec.name.to_string(), spec_hash: job.spec.spec_hash() })
         .collect()
+}
+/// Between half a period and a whole one. Rounds that fell into step with a job that fires every second
+/// would find it running each time, and never take up what waits behind it.
+fn out_of_step(period: Duration) -> Duration {
+    let half = period / 2;
+    let random = uuid::Uuid::new_v4().as_u64_pair().0 as f64 / u64::MAX as f64;
+    half + half.mul_f64(random)
 }
