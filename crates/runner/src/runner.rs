@@ -158,11 +158,14 @@ impl Engine {
     /// Fires `jobs` until the replica has drained. Says whether it ended in order.
     pub(crate) async fn serve(mut self, config: &Config, jobs: &[Arc<BoundJob>], signals: Signals) -> bool {
         let firings = TaskTracker::new();
+        // Before the ledger knows the jobs: what falls due from then on is ours to fire, not a gap.
+        let from = self.executor.pulse.now();
         if let Err(error) = self.opened.upkeep.register(&registrations(jobs.iter())).await {
             // The caretaker goes on trying; until then claims answer that the job is unknown.
             warn!(error = &error as &dyn std::error::Error, "could not register the jobs yet");
         }
-        let scheduler = Scheduler::new(self.executor.clone(), jobs, firings.clone(), self.drain.clone());
+        let scheduler =
+            Scheduler::new(self.executor.clone(), jobs, firings.clone(), self.drain.clone(), from);
         let caretaker = Caretaker::new(
             self.executor.clone(),
             self.opened.upkeep.clone(),

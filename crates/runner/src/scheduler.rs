@@ -65,23 +65,23 @@ pub(crate) struct Scheduler {
 }
 
 impl Scheduler {
-    /// A scheduler for `jobs` that plans from now on.
+    /// A scheduler for `jobs` that plans what falls due after `from`.
     #[must_use]
     pub(crate) fn new(
         executor: Arc<Executor>,
         jobs: &[Arc<BoundJob>],
         firings: TaskTracker,
         drain: Drain,
+        from: DateTime<Utc>,
     ) -> Self {
         let pulse = executor.pulse.clone();
-        let start = pulse.now();
         let mut groups: HashMap<Timetable, Group> = HashMap::new();
         for job in jobs.iter().filter(|job| job.spec.enabled) {
             let ttl = TimeDelta::from_std(job.spec.budget.ttl).unwrap_or(TimeDelta::MAX);
             let group = groups.entry(job.spec.timetable.clone()).or_insert_with(|| Group {
                 timetable: job.spec.timetable.clone(),
                 jobs: Vec::new(),
-                cursor: start,
+                cursor: from,
                 grace: ttl,
             });
             group.jobs.push(job.clone());
