@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[expect(dead_code, reason = "the fault tests use all of it")]
 #[path = "faults/cluster.rs"]
 mod cluster;
 
@@ -14,7 +13,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 use testbed::{Deployment, Replica, ReplicaBuilder, wait_until_blocking};
 
-use cluster::{Cluster, assert_no_gap, assert_nothing_doubled, state, states, wait_for_starts};
+use cluster::{Cluster, assert_no_gap, assert_nothing_doubled, let_pass, state, states, wait_for_starts};
 
 const SECOND: Duration = Duration::from_secs(1);
 /// Longer than a start takes on a busy machine: migrations included, four processes at once.
@@ -110,6 +109,29 @@ fn a_killed_replica_leaves_no_hole_to_the_others() {
     // Its own last firing may have to be run again; that is attempt two of the same row.
     assert_no_gap(&deployment.history("tick"), SECOND);
     assert_eq!(deployment.effects().overlaps("tick"), Vec::<String>::new());
+}
+
+#[test]
+fn what_waits_behind_a_job_that_fires_every_second_gets_its_turn() {
+    let cluster = Cluster::start();
+    let deployment = two_jobs(cluster.deployment());
+    let mut replicas = deployment.start(1);
+    wait_for_starts(deployment.effects(), "work", 2, START);
+    // Longer than the lease: what falls due in the meantime is found missing afterwards, and queued.
+    replicas[0].stop();
+    let_pass(Duration::from_secs(6));
+    replicas[0].cont();
+    let woken = replicas[0].lines().mark();
+    replicas[0].lines().wait_for(woken, START, |line| line.contains("queued job=work"));
+    wait_until_blocking(START, || {
+        let counted = states(&deployment.history("work"));
+        let waits = counted.keys().any(|state| state.starts_with("queued"));
+        if waits { Err(format!("{counted:?}")) } else { Ok(()) }
+    });
+    end(&mut replicas);
+    assert_no_gap(&deployment.history("work"), SECOND);
+    assert_nothing_doubled(deployment.effects(), "work");
+    assert_eq!(deployment.effects().overlaps("work"), Vec::<String>::new());
 }
 
 #[test]
