@@ -15,7 +15,10 @@ const SERVICES: [&str; 2] = ["telemetry", "lifecycle"];
 const DOORS: &[(&str, &[&str])] = &[
     ("main", &["cli", "runner"]),
     // `exec` walks one firing through the corridor and prints its fate; `kinds` holds the warden's entry.
-    ("cli", &["config", "schedule", "ledger", "runner", "registry", "executor", "upkeep", "kinds"]),
+    (
+        "cli",
+        &["config", "schedule", "ledger", "runner", "runtimes", "registry", "executor", "upkeep", "kinds"],
+    ),
     // It constructs and wires all the others.
     (
         "runner",
@@ -30,6 +33,7 @@ const DOORS: &[(&str, &[&str])] = &[
             "pulse",
             "reconcile",
             "registry",
+            "runtimes",
             "schedule",
             "scheduler",
             "sweep",
@@ -39,7 +43,7 @@ const DOORS: &[(&str, &[&str])] = &[
     // What brings firings to the corridor.
     ("scheduler", &["schedule", "executor", "pulse", "registry", "config"]),
     ("upkeep", &["executor", "ledger", "reconcile", "registry", "sweep", "config"]),
-    ("executor", &["ledger", "job", "pulse", "registry", "config", "schedule"]),
+    ("executor", &["ledger", "job", "pulse", "registry", "config", "schedule", "runtimes"]),
     // What looks at the ledger from outside the corridor.
     ("pulse", &["ledger"]),
     ("reconcile", &["ledger", "schedule", "registry", "config"]),
@@ -52,6 +56,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("config", &["schedule"]),
     ("ledger", &["config"]),
     ("schedule", &[]),
+    ("runtimes", &["registry"]),
     ("lifecycle", &[]),
     ("telemetry", &[]),
     ("firing", &[]),
