@@ -172,3 +172,121 @@ fn tell(spec: &JobSpec, decision: &Decision) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, Environment};
+
+    const NOW: &str = "2026-06-01T12:00:00Z";
+
+    fn at(text: &str) -> DateTime<Utc> {
+        text.parse().unwrap()
+    }
+
+    /// A job that fires every minute, with a ttl of ten seconds, and these keys.
+    fn job(keys: &str) -> Arc<JobSpec> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("jobs.toml");
+        let text = format!(
+            "[lock]\nttl = \"10s\"\n[jobs.job]\nkind = \"command\"\nparams = {{}}\nevery = \"1m\"\n{keys}\n"
+        );
+        std::fs::write(&path, text).unwrap();
+        let kinds: &[&str] = &["command"];
+        Config::load(&path, &Environment::default(), &kinds).unwrap().jobs[0].clone()
+    }
+
+    fn horizon(decided_until: &str, rows: &[&str]) -> Horizon {
+        Horizon {
+            job: "job".into(),
+            decided_until: at(decided_until),
+            rows: rows.iter().map(|instant| (at(instant), 0)).collect(),
+        }
+    }
+
+    /// Instant and verdict of each gap, as short text.
+    fn gaps(decision: &Decision) -> Vec<String> {
+        let word = |gap: &Gap| if gap.run { "run" } else { "miss" };
+        decision
+            .gaps
+            .iter()
+            .map(|gap| format!("{} {}", gap.scheduled_at.format("%H:%M"), word(gap)))
+            .collect()
+    }
+
+    #[test]
+    fn what_has_a_row_and_what_is_younger_than_a_ttl_is_no_gap() {
+        let there = horizon("2026-06-01T11:58:50Z", &["2026-06-01T11:59:00Z"]);
+        assert_eq!(decide(&job(""), &there, at("2026-06-01T11:59:45Z")), None);
+        let young = horizon("2026-06-01T11:59:10Z", &[]);
+        assert_eq!(decide(&job(""), &young, at("2026-06-01T12:00:09Z")), None);
+        let decision = decide(&job(""), &young, at("2026-06-01T12:00:10Z"));
+        assert_eq!(gaps(&decision.unwrap()), ["12:00 run"]);
+    }
+
+    #[test]
+    fn the_newest_of_a_downtime_runs_and_the_older_ones_are_missed() {
+        let decision = decide(&job(""), &horizon("2026-06-01T11:55:30Z", &[]), at(NOW)).unwrap();
+        assert_eq!(gaps(&decision), ["11:56 miss", "11:57 miss", "11:58 miss", "11:59 run"]);
+        assert_eq!(decision.until, at("2026-06-01T11:59:50Z"));
+        assert_eq!(decision.decided_until, at("2026-06-01T11:55:30Z"));
+    }
+
+    #[test]
+    fn nothing_before_the_horizon_is_invented() {
+        assert_eq!(decide(&job(""), &horizon("2026-06-01T11:59:30Z", &[]), at(NOW)), None);
+        assert_eq!(decide(&job(""), &horizon("2026-06-01T13:00:00Z", &[]), at(NOW)), None);
+    }
+
+    #[test]
+    fn a_horizon_without_gaps_is_raised_once_in_a_while() {
+        let rows = ["2026-06-01T11:58:00Z", "2026-06-01T11:59:00Z"];
+        let decision = decide(&job(""), &horizon("2026-06-01T11:57:30Z", &rows), at(NOW)).unwrap();
+        assert_eq!((decision.gaps, decision.until), (Vec::new(), at("2026-06-01T11:59:50Z")));
+    }
+
+    #[test]
+    fn what_is_older_than_its_start_deadline_is_missed() {
+        let decision =
+            decide(&job("start_deadline = \"30s\""), &horizon("2026-06-01T11:57:30Z", &[]), at(NOW));
+        assert_eq!(gaps(&decision.unwrap()), ["11:58 miss", "11:59 miss"]);
+    }
+
+    #[test]
+    fn a_long_downtime_leaves_a_hundred_rows_and_a_count_of_the_rest() {
+        let decision = decide(&job(""), &horizon("2026-05-31T12:00:00Z", &[]), at(NOW)).unwrap();
+        let missed: Vec<_> = decision.gaps.iter().filter(|gap| !gap.run).collect();
+        assert_eq!(missed.len(), MISSED_ROWS);
+        let told: Vec<_> = missed.iter().filter_map(|gap| gap.detail.as_deref()).collect();
+        assert_eq!(told.len(), 1);
+        // 1439 firings fell due, one runs, a hundred have rows.
+        let count = 1_439 - 1 - MISSED_ROWS;
+        assert!(
+            told[0].starts_with(&format!("and {count} earlier ones were missed, from 2026-05-31T12:01:00Z"))
+        );
+    }
+
+    #[test]
+    fn a_past_too_long_for_one_go_is_worked_off_without_running_what_is_too_old() {
+        let spec = job("");
+        let from = at("2026-03-01T00:00:00Z");
+        let (until, instants) = due(&spec, from, at(NOW), at(NOW));
+        assert_eq!(instants.len(), INSTANTS_AT_ONCE);
+        assert_eq!(instants.last(), Some(&until));
+        let (rest, later) = due(&spec, until, at(NOW), at(NOW));
+        assert_eq!((rest, later[0]), (at(NOW), until + TimeDelta::minutes(1)));
+    }
+
+    #[test]
+    fn jitter_moves_the_moment_that_a_gap_is_judged_by_and_not_its_identity() {
+        let spec = job("jitter = \"50s\"");
+        let instant = at("2026-06-01T11:58:00Z");
+        let due_at = due_at(&spec, instant);
+        assert!(due_at > instant, "the hash gives this instant no delay; choose another");
+        let just_before = Horizon { decided_until: due_at - TimeDelta::seconds(1), ..horizon(NOW, &[]) };
+        let (_, instants) = due(&spec, just_before.decided_until, due_at, at(NOW));
+        assert_eq!(instants, [instant]);
+        let (_, instants) = due(&spec, due_at, due_at + TimeDelta::seconds(1), at(NOW));
+        assert!(instants.is_empty());
+    }
+}

@@ -1,0 +1,98 @@
+//! Firings that nobody wrote a row for: found, decided once, and never invented.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+#[path = "faults/cluster.rs"]
+mod cluster;
+
+use std::time::Duration;
+
+use testbed::{Deployment, Replica, wait_until_blocking};
+
+use cluster::{Cluster, assert_no_gap, assert_nothing_doubled, let_pass, states, wait_for_starts};
+
+const SECOND: Duration = Duration::from_secs(1);
+const SOON: Duration = Duration::from_secs(30);
+
+fn end(replicas: Vec<Replica>) {
+    for mut replica in replicas {
+        replica.terminate();
+        assert!(replica.wait_exit(SOON).success());
+    }
+}
+
+/// Two replicas for a while, nobody for `downtime`, two replicas again.
+fn with_a_downtime(keys: &str, downtime: Duration) -> (Cluster, Deployment) {
+    let cluster = Cluster::start();
+    let deployment =
+        cluster.deployment().ttl("2s").job("tick", Duration::ZERO, &format!("every = \"1s\"\n{keys}"));
+    let replicas = deployment.start(2);
+    wait_for_starts(deployment.effects(), "tick", 2, SOON);
+    end(replicas);
+    let before = deployment.effects().instants("tick").len();
+    let_pass(downtime);
+    let replicas = deployment.start(2);
+    wait_for_starts(deployment.effects(), "tick", before + 5, SOON);
+    wait_until_blocking(SOON, || {
+        let counted = states(&deployment.history("tick"));
+        if counted.keys().any(|state| state.starts_with("queued")) {
+            Err(format!("{counted:?}"))
+        } else {
+            Ok(())
+        }
+    });
+    end(replicas);
+    (cluster, deployment)
+}
+
+#[test]
+fn after_a_downtime_the_newest_missed_firings_run_and_the_older_ones_have_a_row_that_says_so() {
+    let (_cluster, deployment) = with_a_downtime("", Duration::from_secs(10));
+    let rows = deployment.history("tick");
+    assert_no_gap(&rows, SECOND);
+    assert_nothing_doubled(deployment.effects(), "tick");
+    let counted = states(&rows);
+    let missed = counted.get("skipped(missed)").copied().unwrap_or(0);
+    // What was younger than two ttls at the restart counts as a fault and runs; the rest is missed.
+    assert!((3..=8).contains(&missed), "{counted:?}");
+    let caught_up =
+        rows.iter().filter(|row| row["origin"] == "catch_up" && row["state"] == "succeeded").count();
+    assert!(caught_up >= 1, "{rows:#?}");
+}
+
+#[test]
+fn what_is_older_than_its_start_deadline_after_a_downtime_does_not_run() {
+    let (_cluster, deployment) = with_a_downtime("start_deadline = \"4s\"", Duration::from_secs(12));
+    let rows = deployment.history("tick");
+    assert_no_gap(&rows, SECOND);
+    let counted = states(&rows);
+    assert!(counted.get("skipped(missed)").is_some_and(|count| *count >= 6), "{counted:?}");
+}
+
+#[test]
+fn a_schedule_that_changed_during_a_downtime_leaves_no_gaps_in_the_past() {
+    let cluster = Cluster::start();
+    let deployment = cluster.deployment().ttl("2s").job("tick", Duration::ZERO, "every = \"10m\"");
+    let first = deployment.start(1);
+    first[0].wait_for_line(SOON, |line| line.contains("ready instance="));
+    end(first);
+    let_pass(Duration::from_secs(5));
+    let changed = deployment.config();
+    let text = std::fs::read_to_string(&changed).unwrap().replace("every = \"10m\"", "every = \"1s\"");
+    let deployment = deployment.file(&text);
+    let restarted = chrono_now();
+    let second = deployment.start(2);
+    wait_for_starts(deployment.effects(), "tick", 5, SOON);
+    end(second);
+    let rows = deployment.history("tick");
+    let first = rows[0]["scheduled_at"].as_str().unwrap().parse::<chrono::DateTime<chrono::Utc>>().unwrap();
+    assert!(
+        first > restarted - chrono::TimeDelta::seconds(1),
+        "{first} was invented; the restart was at {restarted}"
+    );
+    assert_no_gap(&rows, SECOND);
+}
+
+fn chrono_now() -> chrono::DateTime<chrono::Utc> {
+    #[expect(clippy::disallowed_methods, reason = "the test's own clock")]
+    chrono::Utc::now()
+}
