@@ -1,6 +1,6 @@
 //! What must not be shown of the file: which bytes of it, and which texts wherever they turn up.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
@@ -33,6 +33,7 @@ const PRIVATE_TABLES: [&str; 2] = ["env", "headers"];
 pub(crate) struct Mask {
     spans: Vec<Range<usize>>,
     words: BTreeSet<String>,
+    asked: HashMap<String, bool>,
     blunt: bool,
 }
 
@@ -64,8 +65,19 @@ impl Mask {
         for (key, value) in table {
             let key = key.get_ref();
             let holds_private = PRIVATE_TABLES.contains(&key.as_ref()) && value.get_ref().is_table();
-            self.look_at(value, private || is_telling(key) || holds_private);
+            let private = private || holds_private || self.tells(key);
+            self.look_at(value, private);
         }
+    }
+
+    /// [`is_telling`], asked once per key: a file of many jobs repeats a few keys many times.
+    fn tells(&mut self, key: &str) -> bool {
+        if let Some(known) = self.asked.get(key) {
+            return *known;
+        }
+        let tells = is_telling(key);
+        self.asked.insert(key.to_owned(), tells);
+        tells
     }
 
     fn look_at(&mut self, value: &toml::Spanned<DeValue<'_>>, private: bool) {
