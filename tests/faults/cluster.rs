@@ -69,14 +69,18 @@ pub(crate) fn state(row: &Value) -> String {
     }
 }
 
-/// The instants of every row follow each other at `period` without a hole.
+/// The instants of every row follow each other at `period` without a hole, but for the last three
+/// seconds: what waited when the last replica left is found by the next one that starts.
 #[track_caller]
 pub(crate) fn assert_no_gap(rows: &[Value], period: Duration) {
     let instants: Vec<_> = rows
         .iter()
         .map(|row| row["scheduled_at"].as_str().unwrap().parse::<chrono::DateTime<chrono::Utc>>().unwrap())
         .collect();
-    for pair in instants.windows(2) {
-        assert_eq!((pair[1] - pair[0]).to_std(), Ok(period), "a hole between {} and {}", pair[0], pair[1]);
+    let Some(last) = instants.last() else { return };
+    let settled = instants.iter().filter(|instant| **instant < *last - chrono::TimeDelta::seconds(3));
+    let settled: Vec<_> = settled.collect();
+    for pair in settled.windows(2) {
+        assert_eq!((*pair[1] - *pair[0]).to_std(), Ok(period), "a hole between {} and {}", pair[0], pair[1]);
     }
 }

@@ -47,9 +47,12 @@ impl Supervision<'_> {
     /// Watches until dropped.
     pub(super) async fn watch(&self, hold: &mut Hold, licensed: watch::Sender<BootInstant>) -> Infallible {
         let watched = licensed.subscribe();
+        // A run that wakes from a freeze finds everything over at once: first of all that its licence
+        // is, which makes it an interruption, and not the job's failure to end in time.
         let (never, ..) = tokio::join!(
-            self.keep_lease(&licensed),
+            biased;
             self.mind_licence(watched),
+            self.keep_lease(&licensed),
             self.mind_lock(hold),
             self.mind_time(),
             self.enforce(),
