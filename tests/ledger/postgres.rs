@@ -71,7 +71,7 @@ async fn waits_for_a_lock(site: &Site<Postgres>, count: usize) {
 /// A column of the server's list of this database's sessions.
 fn sessions(site: &Site<Postgres>, column: &str, which: &str) -> String {
     let list = "FROM pg_stat_activity WHERE datname = current_database()";
-    site.sql(&format!("SELECT {column} {list} AND {which}"))
+    site.sql(&format!("SELECT {column} {list} AND ({which})"))
 }
 
 fn unavailable<T: std::fmt::Debug>(answer: Result<T, LedgerError>) {
@@ -191,25 +191,29 @@ async fn a_server_that_is_away_is_unavailable_until_it_is_back() {
     open(again).await.unwrap();
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_connection_that_did_not_answer_in_time_is_closed_and_not_returned() {
     let server = PrivatePostgres::start();
-    let (opened, site) = on(&server, SHORT).await;
-    let firing = site.firing(HOUR / 2).await;
-    // One connection in the pool, and the server knows which.
-    assert!(matches!(opened.ledger.claim(&fresh(&firing)).await.unwrap(), Claim::Won(_)));
-    let backend = sessions(&site, "pid", "query LIKE '-- claim_fresh%'");
-    assert_eq!(backend.lines().count(), 1, "{backend}");
-    let other = crate::fixture::other_job(&firing);
-    server.pause();
-    unavailable(opened.ledger.claim(&fresh(&other)).await);
-    server.resume();
-    eventually("the server has seen the end of it", async || {
-        let left = sessions(&site, "query", &format!("pid = {backend}"));
-        if left.is_empty() { Ok(()) } else { Err(left) }
-    })
-    .await;
-    opened.ledger.claim(&fresh(&later(&other, SECOND))).await.unwrap();
+    // Behind a pooler the server has no limits of its own: there the client's have to do.
+    for pooler in [false, true] {
+        let site = Site::<Postgres>::at(server.create_database()).await;
+        let opened = open(LedgerOptions { timeout: SHORT, pooler, ..options(site.url()) }).await.unwrap();
+        let firing = site.firing(HOUR / 2).await;
+        // One connection in the pool, and the server knows which.
+        assert!(matches!(opened.ledger.claim(&fresh(&firing)).await.unwrap(), Claim::Won(_)));
+        let backend = sessions(&site, "pid", "query LIKE '-- claim_fresh%' OR query = 'COMMIT'");
+        assert_eq!(backend.lines().count(), 1, "{backend}");
+        let other = crate::fixture::other_job(&firing);
+        server.pause();
+        unavailable(opened.ledger.claim(&fresh(&other)).await);
+        server.resume();
+        eventually("the server has seen the end of it", async || {
+            let left = sessions(&site, "query", &format!("pid = {backend}"));
+            if left.is_empty() { Ok(()) } else { Err(left) }
+        })
+        .await;
+        opened.ledger.claim(&fresh(&later(&other, SECOND))).await.unwrap();
+    }
 }
 
 #[tokio::test]
