@@ -8,7 +8,7 @@ use std::time::Duration;
 use lockcore::{InvalidRedisUrl, LockBackend, Locks, MemoryBackend, RedisBackend, RedisOptions};
 use serde::de::DeserializeOwned;
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 use tokio_util::task::TaskTracker;
 use tracing::{error, info, warn};
@@ -144,6 +144,7 @@ impl Engine {
             permits: Arc::new(Semaphore::new(config.runner.max_concurrent)),
             homes,
             drain: drain.clone(),
+            turn: Arc::new(Notify::new()),
             stuck_exit: STUCK_EXIT,
         });
         let mut background = JoinSet::new();

@@ -16,6 +16,8 @@ use crate::sweep::{Sweep, SweepTerms};
 
 /// How many queued firings one poll takes.
 const POLL_LIMIT: u32 = 500;
+/// The least time between two polls, however many runs end.
+const POLL_APART: Duration = Duration::from_millis(20);
 /// How often ended rows are pruned, and how many at once.
 const PRUNE_EVERY: Duration = Duration::from_secs(60 * 60);
 const PRUNE_BATCH: u32 = 1_000;
@@ -94,19 +96,40 @@ impl Caretaker {
         loop {
             let round = async {
                 self.executor.pulse.beating().await;
-                if let Err(error) = self.round().await {
-                    self.executor.pulse.lost(&error);
-                    if !error.is_unavailable() {
-                        warn!(error = &error as &dyn std::error::Error, "upkeep failed");
-                    }
-                }
-                tokio::time::sleep(out_of_step(period)).await;
+                let done = self.round().await;
+                self.note(done);
+                let polled = self.rest(out_of_step(period)).await;
+                self.note(polled);
             };
             tokio::select! {
                 biased;
                 () = drain.closing() => return,
                 () = round => {}
             }
+        }
+    }
+
+    fn note(&self, done: Result<(), LedgerError>) {
+        if let Err(error) = done {
+            self.executor.pulse.lost(&error);
+            if !error.is_unavailable() {
+                warn!(error = &error as &dyn std::error::Error, "upkeep failed");
+            }
+        }
+    }
+
+    /// Waits for the next round; meanwhile, whenever a run has ended, what waited behind it gets its
+    /// turn, or a job that is busy nearly all the time would never let it in.
+    async fn rest(&self, span: Duration) -> Result<(), LedgerError> {
+        let over = tokio::time::sleep(span);
+        tokio::pin!(over);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut over => return Ok(()),
+                () = self.executor.turn.notified() => self.poll().await?,
+            }
+            tokio::time::sleep(POLL_APART).await;
         }
     }
 
@@ -198,6 +221,7 @@ pub(crate) fn registrations<'a>(jobs: impl Iterator<Item = &'a Arc<BoundJob>>) -
     jobs.map(|job| JobRegistration { name: job.spec.name.to_string(), spec_hash: job.spec.spec_hash() })
         .collect()
 }
+
 /// Between half a period and a whole one. Rounds that fell into step with a job that fires every second
 /// would find it running each time, and never take up what waits behind it.
 fn out_of_step(period: Duration) -> Duration {

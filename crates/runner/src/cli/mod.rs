@@ -144,10 +144,29 @@ fn ended<E: Into<Box<dyn Error>>>(result: Result<(), E>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            complain_with_causes(&*error.into());
+            let error = error.into();
+            // `runner history | head`: whoever read the answer has enough of it.
+            if is_broken_pipe(&*error) {
+                return ExitCode::SUCCESS;
+            }
+            complain_with_causes(&*error);
             ExitCode::from(FAILED)
         }
     }
+}
+
+fn is_broken_pipe(error: &(dyn Error + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if error
+            .downcast_ref::<std::io::Error>()
+            .is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
+        {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 /// One message on stderr. Where stderr is gone nobody can be told.

@@ -77,7 +77,16 @@ pub(crate) fn ledger(url: Secret, directory: &Path) -> Result<Secret, Fault> {
     };
     match scheme {
         "postgres" | "postgresql" => match rest.strip_prefix("//") {
-            Some(rest) if !rest.trim_matches('/').is_empty() => Ok(url),
+            Some(rest) if !rest.trim_matches('/').is_empty() => {
+                let authority = rest.split(['/', '?']).next().unwrap_or_default();
+                match check_port(authority.rsplit('@').next().unwrap_or_default()) {
+                    Ok(()) => Ok(url),
+                    Err(NoPort) => {
+                        Err(Fault::new("the ledger's address has a port that is no number from 1 to 65535")
+                            .hint(hint))
+                    }
+                }
+            }
             _ => Err(Fault::new("the ledger's address names no host").hint(hint)),
         },
         "sqlite" => sqlite(rest.strip_prefix("//").unwrap_or(rest), directory),
@@ -129,19 +138,30 @@ fn shown_scheme(scheme: &str) -> &str {
 }
 
 fn check_host(host: &str) -> Result<(), &'static str> {
-    let (name, port) = match host.rsplit_once(':') {
+    let (name, _) = name_and_port(host);
+    if name.split('?').next().unwrap_or_default().is_empty() {
+        return Err("the lock's address names no host");
+    }
+    check_port(host).map_err(|NoPort| "the lock's address has a port that is no number from 1 to 65535")
+}
+
+/// What stands for a port is none.
+struct NoPort;
+
+fn check_port(host: &str) -> Result<(), NoPort> {
+    let (_, port) = name_and_port(host);
+    let port = port.map(|port| port.split('?').next().unwrap_or_default());
+    match port.map(str::parse::<u16>) {
+        Some(Err(_) | Ok(0)) => Err(NoPort),
+        _ => Ok(()),
+    }
+}
+
+fn name_and_port(host: &str) -> (&str, Option<&str>) {
+    match host.rsplit_once(':') {
         // An address of version 6 has colons of its own, within brackets.
         Some((name, port)) if !port.ends_with(']') => (name, Some(port)),
         _ => (host, None),
-    };
-    let name = name.split('?').next().unwrap_or_default();
-    if name.is_empty() {
-        return Err("the lock's address names no host");
-    }
-    let port = port.map(|port| port.split('?').next().unwrap_or_default());
-    match port.map(str::parse::<u16>) {
-        Some(Err(_) | Ok(0)) => Err("the lock's address has a port that is no number from 1 to 65535"),
-        _ => Ok(()),
     }
 }
 
@@ -187,7 +207,16 @@ mod tests {
         );
         assert_eq!(at("sqlite:///var/r.db").as_deref(), Ok("sqlite:/var/r.db"));
         assert_eq!(usual_ledger(Path::new("/a%b")).expose(), "sqlite:/a%25b/runner.db");
-        for bad in ["sqlite::memory:", "sqlite:", "runner.db", "mysql://h/d", "postgres://", "redis://h"] {
+        for bad in [
+            "sqlite::memory:",
+            "sqlite:",
+            "runner.db",
+            "mysql://h/d",
+            "postgres://",
+            "redis://h",
+            "postgres://u@h:no/d",
+            "postgres://h:70000",
+        ] {
             assert!(at(bad).is_err(), "{bad} was accepted");
         }
     }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockcore::Locks;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::clock::Clock;
 use crate::firing::Instance;
@@ -56,6 +56,8 @@ pub(crate) struct Executor {
     pub(crate) homes: Homes,
     /// How far the replica is on its way out.
     pub(crate) drain: Drain,
+    /// Told whenever a run has ended and its lock is free: what waits behind the job may have its turn.
+    pub(crate) turn: Arc<Notify>,
     /// How long a run may ignore its cancellation before the replica gives up on itself.
     pub(crate) stuck_exit: Duration,
 }
@@ -108,6 +110,7 @@ impl Executor {
         };
         // 7 release
         hold.release(job, &step).await;
+        self.turn.notify_one();
         step
     }
 }
