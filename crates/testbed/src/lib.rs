@@ -14,6 +14,7 @@
 mod deployment;
 mod effects;
 mod lines;
+pub mod oracle;
 pub mod postgres;
 mod proxy;
 mod redis;

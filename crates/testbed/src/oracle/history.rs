@@ -1,0 +1,137 @@
+//! Everything the judge looks at.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use super::Counts;
+use crate::{Effect, EffectKind};
+
+/// A firing's row, as far as the judge needs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The row's number.
+    pub id: i64,
+    /// Its job.
+    pub job: String,
+    /// Its nominal instant.
+    pub scheduled_at: DateTime<Utc>,
+    /// Where it stands.
+    pub state: String,
+    /// Why.
+    pub reason: String,
+    /// Runs so far.
+    pub attempt: u32,
+    /// Vanished owners and interruptions so far.
+    pub crashes: u32,
+    /// The newest fence.
+    pub fence: Option<i64>,
+    /// Whether it excludes other runs of its job.
+    pub exclusive: bool,
+    /// What happens when an owner is lost.
+    pub delivery: String,
+    /// When the newest attempt was claimed.
+    pub started_at: Option<DateTime<Utc>>,
+    /// When it ended.
+    pub finished_at: Option<DateTime<Utc>>,
+}
+
+/// An attempt that a later one superseded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// Of which row.
+    pub firing_id: i64,
+    /// Which, from 1.
+    pub attempt: u32,
+    /// Its fence.
+    pub fence: i64,
+    /// When it was claimed.
+    pub started_at: Option<DateTime<Utc>>,
+    /// When it was given up.
+    pub ended_at: DateTime<Utc>,
+}
+
+/// What the schedule of a job asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Timetable {
+    /// Whose.
+    pub job: String,
+    /// From when on the ledger knows the job.
+    pub from: DateTime<Utc>,
+    /// Up to when every firing must have its row.
+    pub until: DateTime<Utc>,
+    /// One firing at each multiple of this since 1970.
+    pub every: Duration,
+}
+
+/// One deployment's past.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    /// The ledger's rows.
+    pub rows: Vec<Row>,
+    /// The ledger's superseded attempts.
+    pub attempts: Vec<Attempt>,
+    /// What jobs did, counted outside.
+    pub effects: Vec<Effect>,
+    /// What should have happened.
+    pub timetables: Vec<Timetable>,
+}
+
+/// One run that the ledger allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct License<'h> {
+    pub(super) row: &'h Row,
+    pub(super) attempt: u32,
+    pub(super) fence: i64,
+    pub(super) started_at: Option<DateTime<Utc>>,
+}
+
+impl Timetable {
+    /// Every instant it asks for, oldest first.
+    pub(super) fn instants(&self) -> impl Iterator<Item = DateTime<Utc>> {
+        let every = i64::try_from(self.every.as_secs()).unwrap_or(i64::MAX).max(1);
+        let first = self.from.timestamp().div_euclid(every) + 1;
+        let last = self.until.timestamp().div_euclid(every);
+        (first..=last).filter_map(move |tick| DateTime::from_timestamp(tick * every, 0))
+    }
+}
+
+impl History {
+    /// Every run that the ledger allowed, by fence.
+    pub(super) fn licenses(&self) -> BTreeMap<i64, Vec<License<'_>>> {
+        let rows: BTreeMap<i64, &Row> = self.rows.iter().map(|row| (row.id, row)).collect();
+        let mut licenses: BTreeMap<i64, Vec<License<'_>>> = BTreeMap::new();
+        for row in &self.rows {
+            if let Some(fence) = row.fence {
+                let license = License { row, attempt: row.attempt, fence, started_at: row.started_at };
+                licenses.entry(fence).or_default().push(license);
+            }
+        }
+        for old in &self.attempts {
+            let Some(row) = rows.get(&old.firing_id) else { continue };
+            // A row in the queue still carries the fence of its newest attempt, which has been filed already.
+            if row.fence == Some(old.fence) && row.attempt == old.attempt {
+                continue;
+            }
+            let license = License { row, attempt: old.attempt, fence: old.fence, started_at: old.started_at };
+            licenses.entry(old.fence).or_default().push(license);
+        }
+        licenses
+    }
+
+    pub(super) fn starts(&self) -> impl Iterator<Item = &Effect> {
+        self.effects.iter().filter(|effect| effect.kind == EffectKind::Start)
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        Counts {
+            due: self.timetables.iter().map(|timetable| timetable.instants().count()).sum(),
+            rows: self.rows.len(),
+            starts: self.starts().count(),
+            repeats: self.starts().filter(|effect| effect.attempt > 1).count(),
+            doubled: 0,
+            missing: 0,
+        }
+    }
+}
