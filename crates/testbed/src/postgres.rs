@@ -273,7 +273,7 @@ fn undertaker(server: u32, home: &Path) -> Child {
         kill -QUIT "$1"
         for _ in 1 2 3 4 5 6 7 8 9 10; do kill -0 "$1" && sleep 0.2; done
         kill -KILL "$1"
-        rm -rf "$2""#;
+        for _ in 1 2 3 4 5; do rm -rf "$2" && break; sleep 0.2; done"#;
     Command::new("sh")
         .args(["-c", SCRIPT, "sh", &server.to_string()])
         .arg(home)
