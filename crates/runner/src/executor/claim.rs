@@ -6,6 +6,7 @@ use lockcore::BootInstant;
 use tracing::{debug, error, warn};
 
 use super::Executor;
+use super::hold::Hold;
 use super::passage::{Fate, Passage, Step};
 use crate::config::Overlap;
 use crate::firing::{Fence, State};
@@ -43,7 +44,7 @@ pub(super) enum Claimed {
 }
 
 impl Executor {
-    pub(super) async fn claim(&self, job: &BoundJob, pass: &mut Passage) -> Claimed {
+    pub(super) async fn claim(&self, job: &BoundJob, pass: &mut Passage, hold: &Hold) -> Claimed {
         let spec = &job.spec;
         let request = ClaimRequest {
             firing: pass.firing().clone(),
@@ -64,7 +65,7 @@ impl Executor {
             return match claim {
                 Claim::Won(won) => self.owned(job, pass, won, sent).await,
                 Claim::Duplicate(found) => {
-                    note_duplicate(job, pass, &found);
+                    note_duplicate(job, pass, hold, &found);
                     Claimed::No(Step::Over(Fate::Elsewhere))
                 }
                 Claim::Overlap(found) => {
@@ -136,16 +137,19 @@ impl Executor {
     }
 }
 
-/// The second layer caught what the first let through; while the other run is still running, that
-/// is worth an alarm.
-fn note_duplicate(job: &BoundJob, pass: &Passage, found: &Found) {
+/// Where the lock was ours, the second layer has caught what the first let through: a lock was lost, and
+/// that is worth an alarm. Without a lock, losing here is the ordinary way to lose.
+fn note_duplicate(job: &BoundJob, pass: &Passage, hold: &Hold, found: &Found) {
     let name = &job.spec.name;
     let owner = found.owner.as_deref().unwrap_or("");
-    match found.state {
-        State::Queued => {}
-        State::Running => {
+    match (found.state, hold) {
+        (State::Queued, _) => {}
+        (State::Running, Hold::Locked { .. }) => {
             telemetry::duplicate(name, "running");
             warn!(job = %name, subject = pass.subject(), owner, "the lock let a second run through; the ledger refused it");
+        }
+        (State::Running, Hold::LedgerOnly | Hold::Unlocked) => {
+            debug!(job = %name, subject = pass.subject(), owner, "another replica is at it");
         }
         _ => {
             telemetry::duplicate(name, "ended");

@@ -97,7 +97,7 @@ impl Executor {
             Taken::Unreachable => return self.without_lock(job, pass).await,
         };
         // 4 claim
-        let step = match self.claim(job, pass).await {
+        let step = match self.claim(job, pass, &hold).await {
             Claimed::Won(owned) => {
                 // 5 run
                 let ended = self.run(job, pass, &owned, &mut hold).await;
