@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use crate::config::{Config, ConfigErrors, JobSpec, Kinds, ParamProblem, Problem, read_params};
 use crate::job::{ErasedJob, Job};
-use crate::kinds::{Command, CommandParams};
+use crate::kinds::{Command, CommandParams, Http, HttpParams};
 
 /// A job of the file together with the code that runs it.
 #[derive(Clone)]
@@ -54,6 +54,7 @@ impl Registry {
         registry.insert("command", true, |params: CommandParams, secrets| {
             Ok(Command::new(params, secrets.iter().cloned()))
         });
+        registry.insert("http", true, |params: HttpParams, _| Ok(Http::new(params)));
         registry
     }
 

@@ -9,6 +9,12 @@ use super::value::Fault;
 /// Schemes of a lock's address over TCP.
 const REDIS_TCP: [&str; 4] = ["redis", "rediss", "valkey", "valkeys"];
 
+/// Those of them that need TLS.
+const REDIS_TLS: [&str; 2] = ["rediss", "valkeys"];
+
+/// What `sslmode` says where a connection without TLS will not do.
+const POSTGRES_TLS: [&str; 3] = ["require", "verify-ca", "verify-full"];
+
 /// Schemes of a lock's address over a unix socket.
 const REDIS_UNIX: [&str; 3] = ["redis+unix", "valkey+unix", "unix"];
 
@@ -59,6 +65,9 @@ pub(crate) fn lock(url: Secret) -> Result<Secret, Fault> {
             Fault::new(format!("the lock's address has the scheme {:?}", shown_scheme(scheme))).hint(hint)
         );
     }
+    if REDIS_TLS.contains(&scheme) {
+        built_in(cfg!(feature = "tls"), &format!("the lock's address has the scheme {scheme:?}"))?;
+    }
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
     let host = authority.rsplit('@').next().unwrap_or_default();
     check_host(host).map_err(|message| Fault::new(message).hint(like))?;
@@ -78,6 +87,9 @@ pub(crate) fn ledger(url: Secret, directory: &Path) -> Result<Secret, Fault> {
     match scheme {
         "postgres" | "postgresql" => match rest.strip_prefix("//") {
             Some(rest) if !rest.trim_matches('/').is_empty() => {
+                if let Some(mode) = POSTGRES_TLS.into_iter().find(|mode| asks_for(rest, mode)) {
+                    built_in(cfg!(feature = "tls"), &format!("the ledger's address has sslmode={mode}"))?;
+                }
                 let authority = rest.split(['/', '?']).next().unwrap_or_default();
                 match check_port(authority.rsplit('@').next().unwrap_or_default()) {
                     Ok(()) => Ok(url),
@@ -98,6 +110,22 @@ pub(crate) fn ledger(url: Secret, directory: &Path) -> Result<Secret, Fault> {
                 .hint(hint))
         }
     }
+}
+
+/// Whether the options of a PostgreSQL address say that its `sslmode` is `mode`.
+fn asks_for(rest: &str, mode: &str) -> bool {
+    let (_, options) = rest.split_once('?').unwrap_or_default();
+    let mut pairs = options.split('&').filter_map(|pair| pair.split_once('='));
+    pairs.any(|(name, value)| matches!(name, "sslmode" | "ssl-mode") && value.eq_ignore_ascii_case(mode))
+}
+
+/// A wish for TLS is refused where it could not be granted, rather than failing at the first run.
+fn built_in(tls: bool, wish: &str) -> Result<(), Fault> {
+    if tls {
+        return Ok(());
+    }
+    Err(Fault::new(format!("{wish}, and TLS is not built in"))
+        .hint("build the runner with its feature \"tls\""))
 }
 
 /// The address of the file that is used when none is given.
@@ -170,11 +198,29 @@ mod tests {
     use super::*;
 
     #[test]
+    fn tls_is_wished_for_in_three_ways_and_refused_where_it_is_not_built_in() {
+        for wish in ["h/d?sslmode=require", "h/d?a=b&sslmode=verify-full&c=d", "h?ssl-mode=VERIFY-CA"] {
+            assert!(POSTGRES_TLS.into_iter().any(|mode| asks_for(wish, mode)), "{wish}");
+        }
+        for wish in ["h/d", "h/require?sslmode=prefer", "h/d?sslmode=disable", "h/d?x=require"] {
+            assert!(!POSTGRES_TLS.into_iter().any(|mode| asks_for(wish, mode)), "{wish}");
+        }
+        assert_eq!(built_in(true, "this"), Ok(()));
+        let fault = built_in(false, "this").expect_err("a fault");
+        assert!(fault.hint.expect("a hint").contains("feature \"tls\""));
+        let tls = cfg!(feature = "tls");
+        assert_eq!(lock(Secret::new("rediss://h")).is_ok(), tls);
+        assert_eq!(lock(Secret::new("valkeys://h")).is_ok(), tls);
+        assert_eq!(ledger(Secret::new("postgres://h/d?sslmode=verify-full"), Path::new("/")).is_ok(), tls);
+        assert!(ledger(Secret::new("postgres://h/d?sslmode=prefer"), Path::new("/")).is_ok());
+    }
+
+    #[test]
     fn addresses_of_a_lock_are_those_that_the_client_takes() {
         for good in [
             "redis://127.0.0.1:6379/0",
             "redis://user:pass@host",
-            "rediss://[::1]:6380",
+            "redis://[::1]:6380",
             "redis://[::1]",
             "redis+unix:///run/redis.sock?db=1",
             "unix:///run/redis.sock",

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use config::{Value, ValueKind};
 
+use super::params::hinted;
 use super::value::{Fault, describe};
 
 /// No setting is longer: it keeps every sum of them far from what a timestamp can hold.
@@ -47,6 +48,14 @@ pub fn show(duration: Duration) -> String {
         }
     }
     if parts.is_empty() { "0s".to_owned() } else { parts.join(" ") }
+}
+
+/// [`parse`] for params: its words as serde carries them.
+pub(crate) fn param(text: &str) -> Result<Duration, String> {
+    parse(text).map_err(|fault| match fault.hint {
+        Some(hint) => hinted(fault.message, hint),
+        None => fault.message,
+    })
 }
 
 fn without_unit(number: &str) -> Fault {

@@ -9,6 +9,9 @@ use super::hints;
 /// How a message about a key that a kind does not have begins.
 const UNKNOWN_KEY: &str = "unknown key";
 
+/// What parts message and hint in the one text that serde carries.
+const HINT: &str = "\nhint: ";
+
 /// A job's `params`, with every `{ env }` and `{ file }` in it replaced by the text it stands for.
 ///
 /// Debug shows its keys only, since its values may be secrets.
@@ -112,8 +115,16 @@ pub fn read_params<T: DeserializeOwned>(params: &toml::Table) -> Result<T, Param
     })
 }
 
+/// The text with which a kind's own `Deserialize` says what is wrong and what would do.
+pub(crate) fn hinted(message: impl fmt::Display, hint: impl fmt::Display) -> String {
+    format!("{message}{HINT}{hint}")
+}
+
 /// Turns serde's words for a wrong key into ours.
 fn explain(path: String, message: &str) -> ParamProblem {
+    if let Some((message, hint)) = message.split_once(HINT) {
+        return ParamProblem::new(path, message).with_hint(hint);
+    }
     if let Some((key, known)) = unknown_field(message) {
         let at = if path.is_empty() || path == key { key.to_owned() } else { path };
         let at = if at.ends_with(key) { at } else { format!("{at}.{key}") };

@@ -41,7 +41,7 @@ impl Capture {
 }
 
 /// Lossy UTF-8 without NUL, which PostgreSQL refuses in text: the run could never be settled.
-fn legible(bytes: &[u8]) -> String {
+pub(super) fn legible(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).replace('\0', "\u{FFFD}")
 }
 

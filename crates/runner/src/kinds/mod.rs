@@ -2,8 +2,10 @@
 
 mod capture;
 mod command;
+mod http;
 mod size;
 mod warden;
 
 pub use command::{Command, CommandParams};
+pub use http::{Http, HttpParams};
 pub use warden::{WARDEN, WardenProgram, warden_main};
