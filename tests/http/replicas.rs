@@ -26,6 +26,7 @@ fn soon() -> String {
     format!("at = {}", at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true))
 }
 
+/// The one row of the job, once it is in `state`. Only after a first request: a ledger may have to be made.
 #[track_caller]
 fn wait_for_one_row(deployment: &Deployment, state: &str) -> Value {
     wait_until_blocking(PATIENCE, || match deployment.history("pay").as_slice() {
@@ -76,6 +77,7 @@ fn another_attempt_has_the_same_key_and_a_higher_fence() {
     let lines = format!("{}\nmax_attempts = 3\nbackoff = {{ initial = \"100ms\" }}", soon());
     let deployment = embedded().jobs(&job(&receiver, &lines));
     let replicas = deployment.start(1);
+    receiver.wait_for(1);
     let row = wait_for_one_row(&deployment, "succeeded");
     assert_eq!((&row["attempt"], &row["output"]), (&2.into(), &"now".into()), "{row}");
     end(replicas);
@@ -104,6 +106,7 @@ fn a_firing_whose_answer_says_no_is_not_sent_again() {
     let lines = format!("{}\nmax_attempts = 3\nbackoff = {{ initial = \"100ms\" }}", soon());
     let deployment = embedded().jobs(&job(&receiver, &lines));
     let replicas = deployment.start(1);
+    receiver.wait_for(1);
     let row = wait_for_one_row(&deployment, "failed");
     end(replicas);
     assert_eq!(receiver.seen().len(), 1);

@@ -76,13 +76,15 @@ fn a_receiver_that_speaks_no_tls_is_an_error_and_not_a_fallback() {
     assert!(plain.seen().is_empty());
 }
 
-/// Runs one firing with `variable` set, on a machine that has no other authorities.
-fn exec(receiver: &Receiver, variable: &str, value: &str) -> (bool, String) {
+/// Runs one firing with `SSL_CERT_FILE` set.
+fn exec(receiver: &Receiver, authorities: &Path) -> (bool, String) {
     let deployment = Deployment::new(Path::new(env!("CARGO_BIN_EXE_runner"))).jobs(&format!(
         "[jobs.pay]\nkind = \"http\"\nevery = \"1h\"\nparams = {{ url = \"https://localhost:{}/\" }}",
         receiver.port()
     ));
-    let mut run = deployment.replica().env(variable, value).arg("exec").arg("pay").spawn();
+    // A directory of certificates that this machine names would count as well.
+    let run = deployment.replica().env("SSL_CERT_DIR", "").env("SSL_CERT_FILE", authorities);
+    let mut run = run.arg("exec").arg("pay").spawn();
     let done = run.wait_exit(PATIENCE).success();
     (done, run.lines().tail())
 }
@@ -90,9 +92,9 @@ fn exec(receiver: &Receiver, variable: &str, value: &str) -> (bool, String) {
 #[test]
 fn the_systems_authorities_can_be_named_in_the_environment() {
     let receiver = receiver();
-    let (done, said) = exec(&receiver, "SSL_CERT_FILE", data("ca.pem").to_str().unwrap());
+    let (done, said) = exec(&receiver, &data("ca.pem"));
     assert!(done, "{said}");
-    let (done, said) = exec(&receiver, "SSL_CERT_FILE", data("other-ca.pem").to_str().unwrap());
+    let (done, said) = exec(&receiver, &data("other-ca.pem"));
     assert!(!done && said.contains("UnknownIssuer"), "{said}");
     assert_eq!(receiver.seen().len(), 1);
 }
@@ -100,6 +102,6 @@ fn the_systems_authorities_can_be_named_in_the_environment() {
 #[test]
 fn a_system_without_authorities_is_told_before_anything_runs() {
     let receiver = receiver();
-    let (done, said) = exec(&receiver, "SSL_CERT_FILE", "/no/such/file.pem");
+    let (done, said) = exec(&receiver, Path::new("/no/such/file.pem"));
     assert!(!done && said.contains("this system has none") && said.contains("ca-certificates"), "{said}");
 }
