@@ -25,8 +25,6 @@ use stage::{block_on, context, failure, http, outcome, to};
 /// Longer than anything here takes on a busy machine; only a failure waits for it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-const HERE: &str = env!("CARGO_MANIFEST_DIR");
-
 fn fine() -> Receiver {
     Receiver::start(|_| answer("200 OK", "done"))
 }

@@ -1,6 +1,7 @@
 //! Who is trusted, with a private authority and a server that it vouches for.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 
 use rustls::ServerConfig;
@@ -10,10 +11,9 @@ use testbed::Deployment;
 
 use crate::receiver::{Receiver, answer};
 use crate::stage::{failure, http, outcome};
-use crate::{HERE, PATIENCE};
 
 fn data(name: &str) -> PathBuf {
-    Path::new(HERE).join("../../tests/data/tls").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/tls").join(name)
 }
 
 fn pem(name: &str) -> String {
@@ -83,10 +83,16 @@ fn exec(receiver: &Receiver, authorities: &Path) -> (bool, String) {
         receiver.port()
     ));
     // A directory of certificates that this machine names would count as well.
-    let run = deployment.replica().env("SSL_CERT_DIR", "").env("SSL_CERT_FILE", authorities);
-    let mut run = run.arg("exec").arg("pay").spawn();
-    let done = run.wait_exit(PATIENCE).success();
-    (done, run.lines().tail())
+    let done = Command::new(env!("CARGO_BIN_EXE_runner"))
+        .arg("--config")
+        .arg(deployment.config())
+        .args(["exec", "pay"])
+        .env("SSL_CERT_DIR", "")
+        .env("SSL_CERT_FILE", authorities)
+        .output()
+        .unwrap();
+    let said = [done.stdout, done.stderr].concat();
+    (done.status.success(), String::from_utf8(said).unwrap())
 }
 
 #[test]
