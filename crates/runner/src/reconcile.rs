@@ -14,6 +14,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use tracing::{info, warn};
 
 use crate::config::{Guard, JobSpec, Overlap};
+use crate::firing::State;
 use crate::ledger::{Decision, Gap, Horizon, LedgerError, Question, Upkeep};
 use crate::registry::BoundJob;
 use crate::schedule::{self, MisfireRule, Verdict};
@@ -167,8 +168,7 @@ fn tell(spec: &JobSpec, decision: &Decision) {
     if missed > 0 {
         warn!(job = %spec.name, missed, "found firings without a row that are too old, or too many, to run");
         for _ in 0..missed {
-            telemetry::missed(&spec.name);
-            telemetry::firing_ended(&spec.name, "skipped", "missed");
+            telemetry::firing(&spec.name, State::Skipped, "missed");
         }
     }
 }

@@ -9,7 +9,7 @@ use tracing::{info, warn};
 
 use crate::clock::Clock;
 use crate::firing::State;
-use crate::ledger::{LedgerError, Run, Running, Suspect, Upkeep};
+use crate::ledger::{LedgerError, Run, Running, Suspect, Swept, Upkeep};
 
 /// How long a swept firing may wait in the queue for its next owner.
 const QUEUE_EXPIRY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -42,7 +42,7 @@ pub(crate) struct SweepTerms {
 }
 
 impl Sweep {
-    /// Looks at every running row and ends those whose owner is gone.
+    /// Looks at every running row, ends those whose owner is gone and says which.
     ///
     /// # Errors
     /// When the ledger does not answer; what was seen is kept.
@@ -54,11 +54,11 @@ impl Sweep {
         clock: &dyn Clock,
         upkeep: &dyn Upkeep,
         terms: impl Fn(&str) -> SweepTerms,
-    ) -> Result<usize, LedgerError> {
+    ) -> Result<Vec<Swept>, LedgerError> {
         let rows = upkeep.running().await?;
         let suspects = self.suspects(clock.boot_now(), &rows, terms);
         if suspects.is_empty() {
-            return Ok(0);
+            return Ok(Vec::new());
         }
         let swept = upkeep.sweep(&suspects).await?;
         for run in &swept {
@@ -77,7 +77,7 @@ impl Sweep {
                 }
             }
         }
-        Ok(swept.len())
+        Ok(swept)
     }
 
     fn suspects(

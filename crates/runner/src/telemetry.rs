@@ -1,103 +1,252 @@
 //! The numbers the product gives out, in one place, under the names its users put into alerts.
 //!
-//! Labels are the job's name and a fixed word, never free text: their number is bounded by the file.
+//! Labels are the job's name and a word from the lists below, never free text: how many series there
+//! are is bounded by the file. A word that no list has is counted as `other`.
 
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use metrics::{counter, gauge, histogram};
+use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 
-use crate::firing::JobName;
+use crate::firing::{JobName, State};
+
+const LOCK_ACQUIRE: &str = "runner_lock_acquire_total";
+const LOCK_HOLD: &str = "runner_lock_hold_seconds";
+const LOCK_MISMATCH: &str = "runner_lock_release_mismatch_total";
+const LOCK_RENEWALS: &str = "runner_lock_renewals_total";
+const LOCK_CAP: &str = "runner_lock_renewal_cap_reached_total";
+const LOCK_LOST: &str = "runner_lock_lost_total";
+const CLAIMS: &str = "runner_ledger_claims_total";
+const DUPLICATE: &str = "runner_ledger_duplicate_total";
+const FIRINGS: &str = "runner_firings_total";
+const LATENESS: &str = "runner_firing_lateness_seconds";
+const RUN_DURATION: &str = "runner_run_duration_seconds";
+const LAST_SUCCESS: &str = "runner_job_last_success_timestamp_seconds";
+const NEXT_FIRING: &str = "runner_job_next_firing_timestamp_seconds";
+const MISSED: &str = "runner_job_missed_total";
+const RUNNING: &str = "runner_running";
+const STUCK: &str = "runner_stuck_runs";
+const CLOCK_OFFSET: &str = "runner_clock_offset_seconds";
+const HEARTBEAT_MISSED: &str = "runner_heartbeat_missed_total";
+
+/// Answers to taking a lock.
+const ACQUISITIONS: [&str; 4] = ["acquired", "held", "done", "unavailable"];
+/// Answers to renewing one.
+const RENEWALS: [&str; 3] = ["renewed", "failed", "not_mine"];
+/// Why a lock can no longer be relied on.
+const LOSSES: [&str; 3] = ["not_mine", "unreachable", "cap"];
+/// Answers to a claim.
+const CLAIM_ANSWERS: [&str; 9] =
+    ["won", "duplicate", "overlap", "paused", "too_early", "too_late", "pruned", "unregistered", "unknown"];
+/// What the run was doing that a claim was refused for.
+const FOUND: [&str; 2] = ["running", "ended"];
+/// Where a firing goes, and why.
+const ENDINGS: [(State, &str); 19] = [
+    (State::Succeeded, ""),
+    (State::Failed, "error"),
+    (State::Failed, "panicked"),
+    (State::Failed, "timeout"),
+    (State::Failed, "crash_loop"),
+    (State::Failed, "expired"),
+    (State::Lost, "owner_lost"),
+    (State::Lost, "lock_lost"),
+    (State::Lost, "lease_lost"),
+    (State::Lost, "renewal_cap"),
+    (State::Lost, "drain"),
+    (State::Cancelled, "requested"),
+    (State::Skipped, "missed"),
+    (State::Skipped, "overlap"),
+    (State::Skipped, "paused"),
+    (State::Skipped, "lock_unavailable"),
+    (State::Queued, "retry"),
+    (State::Queued, "interrupted"),
+    (State::Queued, "owner_lost"),
+];
+/// Stands for a word that is in none of the lists.
+const OTHER: &str = "other";
+
+/// The upper bounds of each histogram's buckets, in seconds.
+pub(crate) const BUCKETS: [(&str, &[f64]); 3] = [
+    (LATENESS, &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0, 120.0, 600.0]),
+    (LOCK_HOLD, &SPANS),
+    (RUN_DURATION, &SPANS),
+];
+const SPANS: [f64; 12] = [0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14400.0];
+
+/// Says what each number means, and begins every counter at zero: a counter that only appears with
+/// its first event shows no increase by it, so an alert on the increase would sleep through it.
+///
+/// Call it once the process has its recorder; without one it does nothing, as does all the rest.
+pub(crate) fn begin<'a>(jobs: impl IntoIterator<Item = &'a JobName>) {
+    describe();
+    for outcome in RENEWALS {
+        counter!(LOCK_RENEWALS, "outcome" => outcome).increment(0);
+    }
+    counter!(HEARTBEAT_MISSED).increment(0);
+    gauge!(RUNNING).increment(0.0);
+    gauge!(STUCK).increment(0.0);
+    for job in jobs {
+        for outcome in ACQUISITIONS {
+            counter!(LOCK_ACQUIRE, "job" => label(job), "outcome" => outcome).increment(0);
+        }
+        for reason in LOSSES {
+            counter!(LOCK_LOST, "job" => label(job), "reason" => reason).increment(0);
+        }
+        for outcome in CLAIM_ANSWERS {
+            counter!(CLAIMS, "job" => label(job), "outcome" => outcome).increment(0);
+        }
+        for found in FOUND {
+            counter!(DUPLICATE, "job" => label(job), "found" => found).increment(0);
+        }
+        for (state, reason) in ENDINGS {
+            counter!(FIRINGS, "job" => label(job), "state" => state.as_str(), "reason" => reason)
+                .increment(0);
+        }
+        for name in [LOCK_MISMATCH, LOCK_CAP, MISSED] {
+            counter!(name, "job" => label(job)).increment(0);
+        }
+        for (name, _) in BUCKETS {
+            drop(histogram!(name, "job" => label(job)));
+        }
+    }
+}
+
+fn describe() {
+    describe_counter!(LOCK_ACQUIRE, "Answers to taking a job's lock.");
+    describe_histogram!(LOCK_HOLD, "How long a job's lock was held.");
+    describe_counter!(LOCK_MISMATCH, "Locks that were gone or someone else's when they were released.");
+    describe_counter!(LOCK_RENEWALS, "Answers to renewing a lock.");
+    describe_counter!(LOCK_CAP, "Locks that were renewed as often as they may be.");
+    describe_counter!(LOCK_LOST, "Locks that could no longer be relied on while a run needed them.");
+    describe_counter!(CLAIMS, "Answers of the ledger to the claim of a firing.");
+    describe_counter!(DUPLICATE, "Second runs that the lock let through and the ledger refused.");
+    describe_counter!(FIRINGS, "Firings that this replica ended, skipped or sent back into the queue.");
+    describe_histogram!(LATENESS, "From the moment a firing was due to the start of its first run.");
+    describe_histogram!(RUN_DURATION, "How long a run took, however it ended.");
+    describe_gauge!(LAST_SUCCESS, "When this replica last ran the job with success, in Unix time.");
+    describe_gauge!(NEXT_FIRING, "When the job is due next, in Unix time.");
+    describe_counter!(MISSED, "Firings that nobody ran in time, so that they were skipped.");
+    describe_gauge!(RUNNING, "Runs on this replica now.");
+    describe_gauge!(STUCK, "Runs that ignore their cancellation.");
+    describe_gauge!(CLOCK_OFFSET, "This host's clock minus the ledger's.");
+    describe_counter!(HEARTBEAT_MISSED, "Heartbeats that did not come, so that the planner beat for itself.");
+}
+
+/// Counts an answer to taking a lock.
+pub(crate) fn lock_acquire(job: &JobName, outcome: &'static str) {
+    let outcome = fixed(&ACQUISITIONS, outcome);
+    counter!(LOCK_ACQUIRE, "job" => label(job), "outcome" => outcome).increment(1);
+}
+
+/// Counts answers to renewing locks.
+pub(crate) fn lock_renewals(outcome: &'static str, count: u32) {
+    counter!(LOCK_RENEWALS, "outcome" => fixed(&RENEWALS, outcome)).increment(u64::from(count));
+}
+
+/// Counts what a lock leaves behind when its hold is over.
+pub(crate) fn lock_released(job: &JobName, report: &lockcore::LeaseReport) {
+    histogram!(LOCK_HOLD, "job" => label(job)).record(report.held_for.as_secs_f64());
+    if report.cap_reached {
+        counter!(LOCK_CAP, "job" => label(job)).increment(1);
+    }
+}
+
+/// Counts a lock that was not ours any more at its release.
+pub(crate) fn lock_release_mismatch(job: &JobName) {
+    counter!(LOCK_MISMATCH, "job" => label(job)).increment(1);
+}
+
+/// Counts a lock that a run can no longer rely on.
+pub(crate) fn lock_lost(job: &JobName, reason: &'static str) {
+    counter!(LOCK_LOST, "job" => label(job), "reason" => fixed(&LOSSES, reason)).increment(1);
+}
+
+/// Counts an answer to a claim.
+pub(crate) fn claim(job: &JobName, outcome: &'static str) {
+    counter!(CLAIMS, "job" => label(job), "outcome" => fixed(&CLAIM_ANSWERS, outcome)).increment(1);
+}
+
+/// Counts what the second layer caught after the first had let it through.
+pub(crate) fn duplicate(job: &JobName, found: &'static str) {
+    counter!(DUPLICATE, "job" => label(job), "found" => fixed(&FOUND, found)).increment(1);
+}
+
+/// Counts a firing by where it went; `reason` is empty where there is none.
+pub(crate) fn firing(job: &JobName, state: State, reason: &str) {
+    let known = |(of, word): &(State, &'static str)| (*of == state && *word == reason).then_some(*word);
+    let reason = ENDINGS.iter().find_map(known).unwrap_or(OTHER);
+    counter!(FIRINGS, "job" => label(job), "state" => state.as_str(), "reason" => reason).increment(1);
+    if reason == "missed" {
+        counter!(MISSED, "job" => label(job)).increment(1);
+    }
+}
+
+/// Records how late a firing's first run began.
+pub(crate) fn lateness(job: &JobName, late: TimeDelta) {
+    let seconds = late.to_std().unwrap_or_default().as_secs_f64();
+    histogram!(LATENESS, "job" => label(job)).record(seconds);
+}
+
+/// Records how long a run took.
+pub(crate) fn run_duration(job: &JobName, took: Duration) {
+    histogram!(RUN_DURATION, "job" => label(job)).record(took.as_secs_f64());
+}
+
+/// Notes when a job last succeeded here.
+pub(crate) fn last_success(job: &JobName, at: DateTime<Utc>) {
+    gauge!(LAST_SUCCESS, "job" => label(job)).set(seconds(at));
+}
+
+/// Notes when a job is due next.
+pub(crate) fn next_firing(job: &JobName, at: DateTime<Utc>) {
+    gauge!(NEXT_FIRING, "job" => label(job)).set(seconds(at));
+}
+
+/// A run, counted for as long as the value lives.
+pub(crate) fn running() -> Counted {
+    Counted::among(RUNNING)
+}
+
+/// A run that ignores its cancellation, counted for as long as the value lives.
+pub(crate) fn stuck() -> Counted {
+    Counted::among(STUCK)
+}
+
+/// Something that is counted until dropped, whatever ends it.
+#[derive(Debug)]
+#[must_use = "it is counted only while it lives"]
+pub(crate) struct Counted(&'static str);
+
+impl Counted {
+    fn among(name: &'static str) -> Self {
+        gauge!(name).increment(1.0);
+        Self(name)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        gauge!(self.0).decrement(1.0);
+    }
+}
+
+/// Notes how far this host's clock is off.
+pub(crate) fn clock_offset(offset: TimeDelta) {
+    gauge!(CLOCK_OFFSET).set(offset.as_seconds_f64());
+}
+
+/// Counts a heartbeat that did not come.
+pub(crate) fn heartbeat_missed() {
+    counter!(HEARTBEAT_MISSED).increment(1);
+}
 
 fn label(job: &JobName) -> String {
     job.to_string()
 }
 
-/// `runner_lock_acquire_total{job,outcome}`
-pub(crate) fn lock_acquire(job: &JobName, outcome: &'static str) {
-    counter!("runner_lock_acquire_total", "job" => label(job), "outcome" => outcome).increment(1);
-}
-
-/// What a lock leaves behind when its hold is over.
-pub(crate) fn lock_released(job: &JobName, report: &lockcore::LeaseReport) {
-    histogram!("runner_lock_hold_seconds", "job" => label(job)).record(report.held_for.as_secs_f64());
-    counter!("runner_lock_renewals_total", "outcome" => "renewed").increment(u64::from(report.renewals_ok));
-    counter!("runner_lock_renewals_total", "outcome" => "failed")
-        .increment(u64::from(report.renewals_failed));
-    if report.cap_reached {
-        counter!("runner_lock_renewal_cap_reached_total", "job" => label(job)).increment(1);
-    }
-}
-
-/// `runner_lock_release_mismatch_total{job}`
-pub(crate) fn lock_release_mismatch(job: &JobName) {
-    counter!("runner_lock_release_mismatch_total", "job" => label(job)).increment(1);
-}
-
-/// `runner_lock_lost_total{job,reason}`
-pub(crate) fn lock_lost(job: &JobName, reason: &'static str) {
-    counter!("runner_lock_lost_total", "job" => label(job), "reason" => reason).increment(1);
-}
-
-/// `runner_ledger_claims_total{job,outcome}`
-pub(crate) fn claim(job: &JobName, outcome: &'static str) {
-    counter!("runner_ledger_claims_total", "job" => label(job), "outcome" => outcome).increment(1);
-}
-
-/// `runner_ledger_duplicate_total{job,found}`: the second layer caught what the first let through.
-pub(crate) fn duplicate(job: &JobName, found: &'static str) {
-    counter!("runner_ledger_duplicate_total", "job" => label(job), "found" => found).increment(1);
-}
-
-/// `runner_firings_total{job,state,reason}`
-pub(crate) fn firing_ended(job: &JobName, state: &'static str, reason: &'static str) {
-    counter!("runner_firings_total", "job" => label(job), "state" => state, "reason" => reason).increment(1);
-}
-
-/// `runner_firing_lateness_seconds{job}`
-pub(crate) fn lateness(job: &JobName, late: TimeDelta) {
-    let seconds = late.to_std().unwrap_or_default().as_secs_f64();
-    histogram!("runner_firing_lateness_seconds", "job" => label(job)).record(seconds);
-}
-
-/// `runner_run_duration_seconds{job}`
-pub(crate) fn run_duration(job: &JobName, took: Duration) {
-    histogram!("runner_run_duration_seconds", "job" => label(job)).record(took.as_secs_f64());
-}
-
-/// `runner_job_last_success_timestamp_seconds{job}`
-pub(crate) fn last_success(job: &JobName, at: DateTime<Utc>) {
-    gauge!("runner_job_last_success_timestamp_seconds", "job" => label(job)).set(seconds(at));
-}
-
-/// `runner_job_next_firing_timestamp_seconds{job}`
-pub(crate) fn next_firing(job: &JobName, at: DateTime<Utc>) {
-    gauge!("runner_job_next_firing_timestamp_seconds", "job" => label(job)).set(seconds(at));
-}
-
-/// `runner_job_missed_total{job}`
-pub(crate) fn missed(job: &JobName) {
-    counter!("runner_job_missed_total", "job" => label(job)).increment(1);
-}
-
-/// `runner_running`
-pub(crate) fn running(change: f64) {
-    gauge!("runner_running").increment(change);
-}
-
-/// `runner_stuck_runs`
-pub(crate) fn stuck(change: f64) {
-    gauge!("runner_stuck_runs").increment(change);
-}
-
-/// `runner_clock_offset_seconds`: this host's clock minus the ledger's.
-pub(crate) fn clock_offset(offset: TimeDelta) {
-    gauge!("runner_clock_offset_seconds").set(offset.as_seconds_f64());
-}
-
-/// `runner_heartbeat_missed_total`
-pub(crate) fn heartbeat_missed() {
-    counter!("runner_heartbeat_missed_total").increment(1);
+/// The word, if the list has it.
+fn fixed(words: &[&'static str], word: &str) -> &'static str {
+    words.iter().find(|known| **known == word).copied().unwrap_or(OTHER)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "milliseconds since 1970 fit a double for ages")]

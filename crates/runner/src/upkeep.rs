@@ -9,10 +9,12 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, info, warn};
 
 use crate::executor::{Executor, Ticket};
+use crate::firing::State;
 use crate::ledger::{Due, FiringId, JobRegistration, LedgerError, Upkeep};
 use crate::reconcile;
 use crate::registry::BoundJob;
 use crate::sweep::{Sweep, SweepTerms};
+use crate::telemetry;
 
 /// How many queued firings one poll takes.
 const POLL_LIMIT: u32 = 500;
@@ -146,13 +148,26 @@ impl Caretaker {
             })
         };
         let swept = self.sweep.once(&*self.executor.clock, &*self.upkeep, terms).await?;
-        if swept > 0 {
+        if !swept.is_empty() {
             self.poll().await?;
+        }
+        for run in swept {
+            // The one end without a word of its own in the ledger: someone had asked for it.
+            self.count(&run.job, run.state, run.reason.as_deref().unwrap_or("requested"));
         }
         for expired in self.upkeep.expire(POLL_LIMIT).await? {
             warn!(job = expired.job, id = expired.id.0, state = %expired.state, "a queued firing waited too long");
+            let reason = if expired.state == State::Skipped { "missed" } else { "expired" };
+            self.count(&expired.job, expired.state, reason);
         }
         self.prune().await
+    }
+
+    /// Counts what became of a firing, if its job is in our file: only that bounds the number of labels.
+    fn count(&self, job: &str, state: State, reason: &str) {
+        if let Some(job) = self.jobs.get(job) {
+            telemetry::firing(&job.spec.name, state, reason);
+        }
     }
 
     /// Makes the jobs known to the ledger; from then on nothing they should do goes unrecorded.

@@ -8,6 +8,7 @@ use tracing::{debug, info};
 use super::Executor;
 use super::passage::{Fate, Passage, Step, Ticket};
 use crate::config::Overlap;
+use crate::firing::State;
 use crate::ledger::{Skip, Skipped};
 use crate::registry::BoundJob;
 use crate::telemetry;
@@ -73,10 +74,7 @@ fn skipped_step(job: &BoundJob, pass: &Passage, reason: &'static str, skipped: &
     Step::Over(match skipped {
         Skipped::Recorded => {
             info!(job = %job.spec.name, scheduled_at = pass.subject(), reason, "skipped");
-            telemetry::firing_ended(&job.spec.name, "skipped", reason);
-            if reason == "missed" {
-                telemetry::missed(&job.spec.name);
-            }
+            telemetry::firing(&job.spec.name, State::Skipped, reason);
             Fate::Skipped(reason)
         }
         Skipped::AlreadyThere(_) => Fate::Elsewhere,

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use lockcore::{
-    AcquireRequest, Acquisition, DoneMark, InvalidKey, LeaseGuard, LockKey, Loss, ReleaseOutcome, Terms,
-    Token,
+    AcquireRequest, Acquisition, DoneMark, InvalidKey, LeaseGuard, LeaseReport, LockKey, Loss,
+    ReleaseOutcome, Terms, Token,
 };
 use tracing::{debug, error, warn};
 use uuid::Uuid;
@@ -28,11 +28,28 @@ pub(super) enum Hold {
         guard: LeaseGuard,
         /// What a done marker would name, for firings that may leave one.
         subject: Option<String>,
+        counted: Renewals,
     },
     /// The lock's server is away and the job may go by the row alone.
     LedgerOnly,
     /// The job asks for no lock.
     Unlocked,
+}
+
+/// How many of a lock's renewals the metrics know of.
+#[derive(Debug, Default)]
+pub(super) struct Renewals {
+    renewed: u32,
+    failed: u32,
+}
+
+impl Renewals {
+    /// Counts those that have come since the last look.
+    fn count(&mut self, report: &LeaseReport) {
+        telemetry::lock_renewals("renewed", report.renewals_ok.saturating_sub(self.renewed));
+        telemetry::lock_renewals("failed", report.renewals_failed.saturating_sub(self.failed));
+        *self = Self { renewed: report.renewals_ok, failed: report.renewals_failed };
+    }
 }
 
 /// The answer to taking the lock.
@@ -73,7 +90,8 @@ impl Executor {
         match self.locks.acquire(request, terms).await {
             Ok(Acquisition::Acquired(guard)) => {
                 telemetry::lock_acquire(&spec.name, "acquired");
-                Taken::Hold(Hold::Locked { guard, subject: first.then_some(subject) })
+                let subject = first.then_some(subject);
+                Taken::Hold(Hold::Locked { guard, subject, counted: Renewals::default() })
             }
             Ok(Acquisition::Held { holder, .. }) => {
                 telemetry::lock_acquire(&spec.name, "held");
@@ -120,7 +138,15 @@ impl Hold {
     /// Safe to drop and call again.
     pub(super) async fn lost(&mut self) -> Loss {
         match self {
-            Self::Locked { guard, .. } => guard.lost().await,
+            Self::Locked { guard, counted, .. } => loop {
+                let renewal = guard.lease().ttl() / 3;
+                tokio::select! {
+                    biased;
+                    loss = guard.lost() => return loss,
+                    // So that a run of hours shows its renewals before it ends.
+                    () = tokio::time::sleep(renewal) => counted.count(&guard.report()),
+                }
+            },
             Self::LedgerOnly | Self::Unlocked => std::future::pending().await,
         }
     }
@@ -128,11 +154,12 @@ impl Hold {
     /// Gives the lock back. After a terminal end of a first attempt it leaves the done marker, so
     /// that a late replica need not trouble the ledger.
     pub(super) async fn release(self, job: &BoundJob, step: &Step) {
-        let Self::Locked { guard, subject } = self else { return };
+        let Self::Locked { guard, subject, mut counted } = self else { return };
         let token = guard.token().clone();
         let done =
             subject.filter(|_| is_done(step)).map(|subject| DoneMark { subject, ttl: marker_life(job) });
         let release = guard.release(done).await;
+        counted.count(&release.report);
         telemetry::lock_released(&job.spec.name, &release.report);
         match release.outcome {
             Ok(ReleaseOutcome::Released) => {}

@@ -110,6 +110,12 @@ impl Passage {
         firing.scheduled_at + delay(&firing.job, firing.scheduled_at, spec.jitter)
     }
 
+    /// Whether the time from its due moment to its start says anything about us: a retry is late on
+    /// purpose, and what a person asks for has no moment of its own.
+    pub(super) const fn shows_lateness(&self, attempt: u32) -> bool {
+        attempt == 1 && matches!(self.firing().origin, Origin::Schedule | Origin::CatchUp)
+    }
+
     pub(super) fn entry(&self, spec: &JobSpec) -> Entry {
         match &self.ticket {
             Ticket::Fresh(_) => Entry::Fresh { not_after: spec.jitter.saturating_add(spec.start_deadline) },

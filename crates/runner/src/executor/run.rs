@@ -75,8 +75,10 @@ impl Executor {
         });
         let left = context.clone();
         span.in_scope(|| info!("started"));
-        telemetry::lateness(&job.spec.name, owned.won.started_at - pass.due_at(&job.spec));
-        telemetry::running(1.0);
+        if pass.shows_lateness(owned.won.attempt) {
+            telemetry::lateness(&job.spec.name, owned.won.started_at - pass.due_at(&job.spec));
+        }
+        let running = telemetry::running();
         let work = job.work.clone().run_owned(context).instrument(span.clone());
         let mut task = AbortOnDrop(self.homes.of(job).spawn(work));
         let supervision = Supervision {
@@ -94,7 +96,7 @@ impl Executor {
             joined = &mut task.0 => joined,
             never = supervision.watch(hold, licence).instrument(span.clone()) => match never {},
         };
-        telemetry::running(-1.0);
+        drop(running);
         let took = self.clock.boot_now().saturating_since(started);
         telemetry::run_duration(&job.spec.name, took);
         Ended { outcome: outcome(joined), cause: cancel.cause(), output: left.output(), took, span }

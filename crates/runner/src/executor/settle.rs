@@ -40,7 +40,7 @@ impl Executor {
         ended.span.in_scope(|| match settled {
             Some(Settled::Recorded) => {
                 let (state, reason) = verdict.words();
-                telemetry::firing_ended(&job.spec.name, state.as_str(), reason);
+                telemetry::firing(&job.spec.name, state, reason);
                 if state == State::Succeeded {
                     telemetry::last_success(&job.spec.name, self.pulse.now());
                 }

@@ -136,6 +136,7 @@ impl Supervision<'_> {
                 }
                 _ => {
                     telemetry::lock_lost(name, "not_mine");
+                    telemetry::lock_renewals("not_mine", 1);
                     warn!("lost: the lock is gone or someone else's");
                     self.stop(Cause::LockLost);
                     return pending().await;
@@ -162,7 +163,7 @@ impl Supervision<'_> {
         self.task.abort();
         self.rest(Duration::from_secs(1)).await;
         warn!(%cause, "stuck: the run ignores its cancellation; it is not settled while it may still act");
-        let _counted = Stuck::count();
+        let _counted = telemetry::stuck();
         self.rest(self.executor.stuck_exit).await;
         error!(%cause, "still stuck: leaving, so that the run ends with this process");
         self.executor.drain.give_up_on_stuck_run();
@@ -176,21 +177,5 @@ impl Supervision<'_> {
 
     fn stop(&self, cause: Cause) {
         self.cancel.cancel(cause);
-    }
-}
-
-/// Counted among the stuck for as long as it lives.
-struct Stuck;
-
-impl Stuck {
-    fn count() -> Self {
-        telemetry::stuck(1.0);
-        Self
-    }
-}
-
-impl Drop for Stuck {
-    fn drop(&mut self) {
-        telemetry::stuck(-1.0);
     }
 }

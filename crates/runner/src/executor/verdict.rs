@@ -38,10 +38,10 @@ impl Verdict {
     }
 
     /// State and reason as metrics and logs name them.
-    pub(super) fn words(&self) -> (State, &'static str) {
+    pub(super) fn words(&self) -> (State, &str) {
         match &self.ending {
-            Ending::Terminal { state, reason } => (*state, known_word(reason.as_deref())),
-            Ending::Requeue { reason, .. } => (State::Queued, known_word(Some(reason))),
+            Ending::Terminal { state, reason } => (*state, reason.as_deref().unwrap_or_default()),
+            Ending::Requeue { reason, .. } => (State::Queued, reason),
         }
     }
 }
@@ -120,24 +120,4 @@ fn with_detail_opt(text: String, detail: Option<String>) -> String {
         Some(detail) => format!("{text}; {detail}"),
         None => text,
     }
-}
-
-/// Metric labels are words from a fixed list.
-fn known_word(reason: Option<&str>) -> &'static str {
-    const WORDS: [&str; 13] = [
-        "error",
-        "panicked",
-        "timeout",
-        "crash_loop",
-        "requested",
-        "retry",
-        "interrupted",
-        "owner_lost",
-        "lock_lost",
-        "renewal_cap",
-        "lease_lost",
-        "drain",
-        "expired",
-    ];
-    reason.and_then(|reason| WORDS.into_iter().find(|word| *word == reason)).unwrap_or("")
 }
