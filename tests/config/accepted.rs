@@ -59,6 +59,8 @@ url = \"postgres://runner@db.internal/billing?sslmode=verify-full\"
 retention = \"90d\"
 migrate = false
 pooler = true
+[admin]
+listen = \"[::1]:9090\"
 [defaults]
 max_attempts = 2
 [jobs.reconcile]
@@ -99,6 +101,7 @@ enabled = false
     assert!(!job.enabled);
     assert_eq!(config.ledger.kind(), LedgerKind::Postgres);
     assert_eq!(config.runner.shutdown_grace, Duration::from_secs(90));
+    assert_eq!(config.admin.expect("the section").listen.to_string(), "[::1]:9090");
 }
 
 #[test]
@@ -143,6 +146,8 @@ fn jobs_come_in_the_order_of_their_names() {
 fn what_is_odd_but_works_draws_a_warning() {
     for (text, key, message) in [
         (format!("[lock]\nurl = \"redis://h\"\n{GOOD}"), "lock.url", "protects one host only"),
+        (format!("[admin]\nlisten = \"0.0.0.0:9090\"\n{GOOD}"), "admin.listen", "other hosts"),
+        (format!("[admin]\nlisten = \"10.1.2.3:9090\"\n{GOOD}"), "admin.listen", "other hosts"),
         (job_with("timezone = \"Europe/Berlin\""), "jobs.a.timezone", "no effect"),
         (job_with("guard = \"ledger\"\nmax_renewals = 9"), "jobs.a.max_renewals", "takes no lock"),
         (job_with("guard = \"ledger\"\non_unavailable = \"skip\""), "jobs.a.on_unavailable", "takes no lock"),

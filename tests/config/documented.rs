@@ -29,7 +29,7 @@ fn keys(text: &str) -> Vec<String> {
 fn every_key_has_its_row() {
     let page = page();
     let mut sections = vec![("defaults", keys(&job_with("xxxxxxxx = 1")))];
-    for section in ["runner", "log", "lock", "ledger"] {
+    for section in ["runner", "log", "lock", "ledger", "admin"] {
         sections.push((section, keys(&format!("[{section}]\nxxxxxxxx = 1\n{GOOD}"))));
     }
     for (section, keys) in sections {

@@ -251,8 +251,11 @@ fn what_is_not_built_yet_says_so_and_its_default_is_accepted() {
         refused(bad, &format!("jobs.a.{key}"), "is not built yet", "leave it out, or write");
         Desk::with(&job_with(good)).config();
     }
-    let (key, message, _) = only_problem(&format!("[admin]\nlisten = \"127.0.0.1:8080\"\n{GOOD}"));
-    assert_eq!((key.as_str(), message.as_str()), ("admin", "[admin] is not built yet"));
+    let admin = "[admin]\nlisten = \"127.0.0.1:8080\"";
+    let (key, message, hint) = only_problem(&format!("{admin}\ntoken = \"a-long-secret\"\n{GOOD}"));
+    assert_eq!((key.as_str(), hint.as_str()), ("admin.token", "leave it out"));
+    assert!(message.starts_with("admin.token is not built yet: "), "{message}");
+    Desk::with(&format!("{admin}\n{GOOD}")).config();
 }
 
 #[test]
@@ -287,6 +290,9 @@ fn keys_of_a_section_are_checked_like_those_of_a_job() {
         ("[ledger]\npooler = 1", "ledger.pooler", "true or false"),
         ("[runner]\nnamespace = \"a/b\"", "runner.namespace", "no namespace"),
         ("[runner]\nmax_concurrent = 0", "runner.max_concurrent", "from 1"),
+        ("[admin]\nlisten = \"8080\"", "admin.listen", "is not an address and a port"),
+        ("[admin]\nlisten = \"localhost:8080\"", "admin.listen", "is not an address and a port"),
+        ("[admin]", "admin", "listen is missing"),
         ("[log]\nlevel = \"loud\"", "log.level", "trace, debug, info, warn, error, off"),
         ("[log]\nformat = \"yaml\"", "log.format", "text, json"),
     ] {

@@ -8,7 +8,7 @@ use super::findings::{Finding, Findings, Reported, Spot};
 use super::key_path::KeyPath;
 use super::policy::Guard;
 use super::section::Section;
-use super::settings::{JobSpec, LedgerSettings, LockSettings};
+use super::settings::{AdminSettings, JobSpec, LedgerSettings, LockSettings};
 
 /// A ttl above this makes a firing wait long for another owner when its own vanished.
 const LONG_TTL: Duration = Duration::from_secs(60 * 60);
@@ -29,6 +29,15 @@ pub(crate) fn of_job(section: &Section<'_>, job: &JobSpec, rule: &str) {
     if job.budget.ttl > LONG_TTL {
         let ttl = show(job.budget.ttl);
         section.warning("ttl", format!("when the owner of a run vanishes, another waits for the ttl: {ttl}"));
+    }
+}
+
+/// Cautions about what is served over HTTP.
+pub(crate) fn of_admin(section: &Section<'_>, admin: &AdminSettings) {
+    if !admin.listen.ip().to_canonical().is_loopback() {
+        let message =
+            "other hosts may reach this address: whoever does can read the names and numbers of the jobs";
+        section.warning("listen", message);
     }
 }
 

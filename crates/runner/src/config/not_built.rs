@@ -14,8 +14,9 @@ const KEYS: &[(&str, &[&str])] = &[
     ("shards", &["1"]),
 ];
 
-/// Sections that are not built at all.
-const SECTIONS: &[&str] = &["admin"];
+/// Keys that are not built, whatever their value, and what is so without them.
+const NO_USE: &[(&str, &str)] =
+    &[("admin.token", "what [admin] serves changes nothing, so that no request needs a token")];
 
 /// Why this value of a key is refused although it is a good one; `None` when it is built.
 pub(crate) fn refusal(key: &str, value: &Value) -> Option<Fault> {
@@ -31,16 +32,21 @@ pub(crate) fn refusal(key: &str, value: &Value) -> Option<Fault> {
     Some(Fault::new(format!("{key} = {written} is not built yet")).hint(hint))
 }
 
-/// Why this section is refused; `None` when it is built.
-pub(crate) fn section_refusal(section: &str) -> Option<Fault> {
-    SECTIONS
-        .contains(&section)
-        .then(|| Fault::new(format!("[{section}] is not built yet")).hint("leave the section out"))
+/// Why a key of a section is refused whatever its value, by its dotted name; `None` when it is built.
+pub(crate) fn use_refusal(key: &str) -> Option<Fault> {
+    let (key, why) = NO_USE.iter().find(|(name, _)| *name == key)?;
+    Some(Fault::new(format!("{key} is not built yet: {why}")).hint("leave it out"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_without_a_use_is_refused_with_the_reason() {
+        assert_eq!(use_refusal("admin.listen"), None);
+        assert!(use_refusal("admin.token").is_some_and(|fault| fault.message.contains("changes nothing")));
+    }
 
     #[test]
     fn a_built_value_passes_and_another_is_named() {

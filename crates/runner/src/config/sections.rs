@@ -9,6 +9,7 @@ use tracing::level_filters::LevelFilter;
 
 use super::address;
 use super::budget::{LONGEST_TTL, SHORTEST_TTL};
+use super::cautions;
 use super::duration::{self, duration};
 use super::findings::{Findings, Reported};
 use super::hints;
@@ -144,9 +145,12 @@ fn admin_settings(section: &Section<'_>, resolver: &Resolver<'_>) -> Result<Admi
         let unreadable = |_| Fault::new(format!("{address:?} is not an address and a port")).hint(like);
         address.parse::<SocketAddr>().map_err(unreadable)
     });
-    let token = section.read("token", |value| resolver.secret(value));
-    if let Some(fault) = not_built::section_refusal("admin") {
-        return Err(section.fault(&section.path(), fault));
+    // Read all the same: a token that is refused must not be shown either.
+    let token = section.read("token", |value| resolver.secret(value))?;
+    if let Some(fault) = token.and_then(|_| not_built::use_refusal("admin.token")) {
+        return Err(section.fault(&section.place("token"), fault));
     }
-    Ok(AdminSettings { listen: listen?, token: token? })
+    let settings = AdminSettings { listen: listen? };
+    cautions::of_admin(section, &settings);
+    Ok(settings)
 }

@@ -132,10 +132,8 @@ impl LedgerSettings {
 /// `[admin]`
 #[derive(Clone, Debug)]
 pub struct AdminSettings {
-    /// Where HTTP is served.
+    /// Where health and metrics are served over HTTP. Port 0 lets the system choose one.
     pub listen: SocketAddr,
-    /// What a request that changes something has to show; without one they are all refused.
-    pub token: Option<Secret>,
 }
 
 /// One job of jobs.toml.
