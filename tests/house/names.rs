@@ -33,9 +33,12 @@ fn sqlx_door(project: &[Source]) -> Vec<String> {
     others.flat_map(|source| source.breaches(&source.text, |line| line.contains("sqlx"), ADVICE)).collect()
 }
 
-fn axum_door(project: &[Source]) -> Vec<String> {
-    const ADVICE: &str = "axum belongs to admin/: hand the admin room a value instead";
-    named(product(project).filter(|source| !source.is_under("crates/runner/src/admin/")), &["axum"], ADVICE)
+fn http_door(project: &[Source]) -> Vec<String> {
+    const ADVICE: &str = "what serves HTTP belongs to admin/: hand the admin room a value instead";
+    let others: Vec<_> =
+        product(project).filter(|source| !source.is_under("crates/runner/src/admin/")).collect();
+    let doors = ["axum", "hyper", "hyper_util", "metrics_exporter_prometheus"];
+    doors.iter().flat_map(|door| named(others.iter().copied(), &[door], ADVICE)).collect()
 }
 
 fn environment_door(project: &[Source]) -> Vec<String> {
@@ -95,10 +98,11 @@ fn sqlx_is_named_in_the_ledger_alone() {
 }
 
 #[test]
-fn axum_is_named_in_the_admin_room_alone() {
-    holds(axum_door);
-    assert_eq!(planted(axum_door, "crates/runner/src/cli/status.rs", "use axum::{Router, routing};"), 2);
-    assert_eq!(planted(axum_door, "crates/runner/src/admin/mod.rs", "use axum::Router;"), 0);
+fn the_http_server_is_named_in_the_admin_room_alone() {
+    holds(http_door);
+    assert_eq!(planted(http_door, "crates/runner/src/cli/status.rs", "use axum::{Router, routing};"), 2);
+    assert_eq!(planted(http_door, "crates/runner/src/telemetry.rs", "use hyper_util::rt::TokioIo;"), 1);
+    assert_eq!(planted(http_door, "crates/runner/src/admin/mod.rs", "use axum::Router;"), 0);
 }
 
 #[test]

@@ -48,7 +48,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("pulse", &["ledger"]),
     ("reconcile", &["ledger", "schedule", "registry", "config"]),
     ("sweep", &["ledger", "registry", "config"]),
-    ("admin", &["ledger", "schedule", "registry", "config", "pulse"]),
+    ("admin", &["ledger", "schedule", "scheduler", "registry", "config", "pulse"]),
     // What is known before anything runs.
     ("registry", &["job", "kinds", "config", "schedule"]),
     ("kinds", &["job", "ledger", "config"]),

@@ -1,5 +1,6 @@
 //! Scheduled jobs for services that run in several replicas.
 
+mod admin;
 mod cli;
 pub mod clock;
 pub mod config;

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::OptionFuture;
 use lockcore::{InvalidRedisUrl, LockBackend, Locks, MemoryBackend, RedisBackend, RedisOptions};
 use serde::de::DeserializeOwned;
 use tokio::runtime::Handle;
@@ -13,6 +14,7 @@ use tokio::task::JoinSet;
 use tokio_util::task::TaskTracker;
 use tracing::{error, info, warn};
 
+use crate::admin::{Admin, ListenError, Readiness};
 use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
 use crate::executor::Executor;
@@ -23,7 +25,8 @@ use crate::lifecycle::{Drain, Signals, run_until_drained};
 use crate::pulse::Pulse;
 use crate::registry::{BoundJob, Registry};
 use crate::runtimes::Homes;
-use crate::scheduler::Scheduler;
+use crate::scheduler::{LastBeat, Scheduler};
+use crate::telemetry;
 use crate::upkeep::{Caretaker, registrations};
 
 /// How long a run may ignore its cancellation before its replica gives up on itself.
@@ -108,10 +111,62 @@ pub(crate) enum StartError {
     Ledger(#[from] LedgerError),
     #[error("could not use the lock's url")]
     Lock(#[from] InvalidRedisUrl),
+    #[error(transparent)]
+    Listen(#[from] ListenError),
     #[error("stopped before the ledger answered")]
     Stopped,
     #[error("could not start: {0}")]
     System(#[from] std::io::Error),
+}
+
+/// Fires `jobs` until the replica has drained. Says whether it ended in order.
+///
+/// What `[admin]` serves is there before the ledger is waited for and after the last run has ended:
+/// whoever restarts what does not answer must not restart a replica that only waits.
+pub(crate) async fn replica(
+    config: &Config,
+    jobs: &[Arc<BoundJob>],
+    homes: Homes,
+    drain: Drain,
+) -> Result<bool, StartError> {
+    let mut signals = Signals::listen()?;
+    let vitals = Vitals::default();
+    let admin = match &config.admin {
+        Some(settings) => Some(Admin::bind(settings, vitals.readiness(&drain)).await?),
+        None => None,
+    };
+    telemetry::begin(jobs.iter().map(|job| &job.spec.name));
+    let engine = async {
+        let engine = Engine::open(config, homes, drain, &vitals, &mut signals).await?;
+        Ok(engine.serve(config, jobs, &vitals, signals).await)
+    };
+    tokio::select! {
+        ended = engine => ended,
+        Some(never) = OptionFuture::from(admin.map(Admin::serve)) => match never {},
+    }
+}
+
+/// What shows how a replica is; there before anything is opened.
+#[derive(Debug)]
+pub(crate) struct Vitals {
+    clock: Arc<dyn Clock>,
+    pulse: Arc<Pulse>,
+    last_beat: Arc<LastBeat>,
+}
+
+impl Default for Vitals {
+    fn default() -> Self {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+        Self { pulse: Arc::new(Pulse::new(clock.clone())), clock, last_beat: Arc::default() }
+    }
+}
+
+impl Vitals {
+    fn readiness(&self, drain: &Drain) -> Readiness {
+        let Self { clock, pulse, last_beat } = self;
+        let (clock, pulse, last_beat) = (clock.clone(), pulse.clone(), last_beat.clone());
+        Readiness { clock, drain: drain.clone(), pulse, last_beat }
+    }
 }
 
 impl Engine {
@@ -121,14 +176,14 @@ impl Engine {
         config: &Config,
         homes: Homes,
         drain: Drain,
+        vitals: &Vitals,
         signals: &mut Signals,
     ) -> Result<Self, StartError> {
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+        let (clock, pulse) = (vitals.clock.clone(), vitals.pulse.clone());
         let opened = tokio::select! {
             opened = open_ledger(config) => opened?,
             () = signals.next() => return Err(StartError::Stopped),
         };
-        let pulse = Arc::new(Pulse::new(clock.clone()));
         pulse.probe_once(&*opened.reader).await;
         let executor = Arc::new(Executor {
             namespace: config.runner.namespace.clone(),
@@ -157,7 +212,13 @@ impl Engine {
     }
 
     /// Fires `jobs` until the replica has drained. Says whether it ended in order.
-    pub(crate) async fn serve(mut self, config: &Config, jobs: &[Arc<BoundJob>], signals: Signals) -> bool {
+    async fn serve(
+        mut self,
+        config: &Config,
+        jobs: &[Arc<BoundJob>],
+        vitals: &Vitals,
+        signals: Signals,
+    ) -> bool {
         let firings = TaskTracker::new();
         // Before the ledger knows the jobs: what falls due from then on is ours to fire, not a gap.
         let from = self.executor.pulse.now();
@@ -165,8 +226,14 @@ impl Engine {
             // The caretaker goes on trying; until then claims answer that the job is unknown.
             warn!(error = &error as &dyn std::error::Error, "could not register the jobs yet");
         }
-        let scheduler =
-            Scheduler::new(self.executor.clone(), jobs, firings.clone(), self.drain.clone(), from);
+        let scheduler = Scheduler::new(
+            self.executor.clone(),
+            jobs,
+            firings.clone(),
+            self.drain.clone(),
+            vitals.last_beat.clone(),
+            from,
+        );
         let caretaker = Caretaker::new(
             self.executor.clone(),
             self.opened.upkeep.clone(),

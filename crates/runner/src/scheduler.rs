@@ -5,10 +5,11 @@
 //! not the beat, decides: a missed, late or doubled beat changes nothing.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use lockcore::BootInstant;
 use tokio::sync::Notify;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_cron_scheduler::{Job as Beat, JobScheduler, JobSchedulerError};
@@ -27,6 +28,26 @@ use crate::telemetry;
 const LOOK_AHEAD: TimeDelta = TimeDelta::milliseconds(2_500);
 /// Without a beat for this long the planner beats for itself.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// When the planner last looked at the timetables: how others see that it lives.
+#[derive(Debug, Default)]
+pub(crate) struct LastBeat(Mutex<Option<BootInstant>>);
+
+impl LastBeat {
+    fn beat(&self, now: BootInstant) {
+        *self.lock() = Some(now);
+    }
+
+    /// How long ago that was; `None` before the first time.
+    #[must_use]
+    pub(crate) fn age(&self, now: BootInstant) -> Option<Duration> {
+        self.lock().map(|beat| now.saturating_since(beat))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<BootInstant>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// Jobs that share a timetable, and how far it has been planned.
 #[derive(Debug)]
@@ -62,6 +83,7 @@ pub(crate) struct Scheduler {
     groups: Vec<Group>,
     firings: TaskTracker,
     drain: Drain,
+    last_beat: Arc<LastBeat>,
 }
 
 impl Scheduler {
@@ -72,6 +94,7 @@ impl Scheduler {
         jobs: &[Arc<BoundJob>],
         firings: TaskTracker,
         drain: Drain,
+        last_beat: Arc<LastBeat>,
         from: DateTime<Utc>,
     ) -> Self {
         let pulse = executor.pulse.clone();
@@ -87,7 +110,7 @@ impl Scheduler {
             group.jobs.push(job.clone());
             group.grace = group.grace.max(ttl);
         }
-        Self { executor, pulse, groups: groups.into_values().collect(), firings, drain }
+        Self { executor, pulse, groups: groups.into_values().collect(), firings, drain, last_beat }
     }
 
     /// Plans and fires until the replica drains.
@@ -107,7 +130,10 @@ impl Scheduler {
         heart.start().await?;
         let mut own = interval(PATIENCE);
         own.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // An interval's first tick is at once; here it would be a beat that was missed.
+        own.reset();
         loop {
+            self.plan();
             tokio::select! {
                 // A heart that is shut down may beat once more: the end must win.
                 biased;
@@ -118,12 +144,12 @@ impl Scheduler {
                     debug!("no beat for {PATIENCE:?}; planning anyway");
                 }
             }
-            self.plan();
         }
         heart.shutdown().await
     }
 
     fn plan(&mut self) {
+        self.last_beat.beat(self.executor.clock.boot_now());
         let now = self.pulse.now();
         for group in &mut self.groups {
             for instant in group.plan(now, now + LOOK_AHEAD) {

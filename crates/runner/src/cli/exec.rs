@@ -12,7 +12,7 @@ use crate::firing::{Firing, Origin, State};
 use crate::ledger::{Ending, Settled};
 use crate::lifecycle::{Drain, Signals};
 use crate::registry::{BoundJob, Registry};
-use crate::runner::{Engine, StartError};
+use crate::runner::{Engine, StartError, Vitals};
 use crate::runtimes::Runtimes;
 use crate::upkeep::registrations;
 
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &ExecArgs, config: &Config, registry: &Registry, out: &m
     let fate = Runtimes::start([&**job]).map_err(StartError::from).and_then(|runtimes| {
         runtimes.run(async |homes| {
             let mut signals = Signals::listen()?;
-            let engine = Engine::open(config, homes, drain.clone(), &mut signals).await?;
+            let engine = Engine::open(config, homes, drain.clone(), &Vitals::default(), &mut signals).await?;
             engine.opened.upkeep.register(&registrations(std::iter::once(job))).await?;
             Ok(walk(&engine, job, signals).await)
         })

@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use super::{BAD_CONFIG, FAILED, STUCK, complain, complain_with_causes, logging};
 use crate::config::Config;
-use crate::lifecycle::{Drain, Signals};
+use crate::lifecycle::Drain;
 use crate::registry::Registry;
-use crate::runner::{Engine, StartError};
+use crate::runner::{StartError, replica};
 use crate::runtimes::Runtimes;
 
 /// Runs a replica.
@@ -23,14 +23,9 @@ pub(crate) fn run(config: &Config, registry: &Registry) -> ExitCode {
         }
     };
     let drain = Drain::default();
-    let served =
-        Runtimes::start(jobs.iter().map(|job| &**job)).map_err(StartError::from).and_then(|runtimes| {
-            runtimes.run(async |homes| {
-                let mut signals = Signals::listen()?;
-                let engine = Engine::open(config, homes, drain.clone(), &mut signals).await?;
-                Ok(engine.serve(config, &jobs, signals).await)
-            })
-        });
+    let served = Runtimes::start(jobs.iter().map(|job| &**job))
+        .map_err(StartError::from)
+        .and_then(|runtimes| runtimes.run(async |homes| replica(config, &jobs, homes, drain.clone()).await));
     match served {
         Ok(_) if drain.is_stuck() => ExitCode::from(STUCK),
         Ok(true) | Err(StartError::Stopped) => ExitCode::SUCCESS,

@@ -1,0 +1,46 @@
+//! Whether this replica can do its work now.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::clock::Clock;
+use crate::lifecycle::Drain;
+use crate::pulse::Pulse;
+use crate::scheduler::LastBeat;
+
+/// The planner looks at the timetables every second, or every three if its heartbeat fails: one that
+/// has not for so long hangs.
+const SILENCE: Duration = Duration::from_secs(5);
+
+/// What is asked, each time anew.
+#[derive(Clone, Debug)]
+pub(crate) struct Readiness {
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) drain: Drain,
+    pub(crate) pulse: Arc<Pulse>,
+    pub(crate) last_beat: Arc<LastBeat>,
+}
+
+impl Readiness {
+    /// Everything that stands in the way, in words; empty when the replica is ready.
+    ///
+    /// The lock's server is not asked: without it a job goes by the ledger alone, or says why it was
+    /// skipped, and a replica that is taken away for it would do neither.
+    pub(super) fn missing(&self) -> Vec<String> {
+        let mut missing = Vec::new();
+        if self.drain.is_closing() {
+            missing.push("draining: this replica takes no new firings".to_owned());
+        }
+        if !self.pulse.is_beating() {
+            missing.push("the ledger does not answer".to_owned());
+        }
+        match self.last_beat.age(self.clock.boot_now()) {
+            None => missing.push("the scheduler has not begun".to_owned()),
+            Some(age) if age > SILENCE => {
+                missing.push(format!("the scheduler has not beaten for {} s", age.as_secs()));
+            }
+            Some(_) => {}
+        }
+        missing
+    }
+}

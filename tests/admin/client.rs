@@ -1,0 +1,43 @@
+//! The least of an HTTP client, so that every byte of an answer can be looked at.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// Longer than any answer takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    /// In lower case.
+    pub(crate) head: String,
+    pub(crate) body: String,
+}
+
+/// A connection on which nothing has been said.
+pub(crate) fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect_timeout(&address, PATIENCE).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+/// Asks for a page, as a scraper behind a name would.
+pub(crate) fn get(address: SocketAddr, path: &str) -> Answer {
+    ask(address, &format!("GET {path} HTTP/1.1\r\nHost: runner.internal.example:9090\r\n\r\n"))
+        .unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// Sends `request` as it is and reads until the server closes.
+pub(crate) fn ask(address: SocketAddr, request: &str) -> Result<Answer, String> {
+    let mut stream = connect(address);
+    stream.write_all(request.as_bytes()).map_err(|error| error.to_string())?;
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    let text = String::from_utf8(bytes).map_err(|error| error.to_string())?;
+    let (head, body) = text.split_once("\r\n\r\n").ok_or_else(|| format!("no answer: {text:?}"))?;
+    let status = head.split(' ').nth(1).and_then(|word| word.parse().ok());
+    let status = status.ok_or_else(|| format!("no status: {head:?}"))?;
+    Ok(Answer { status, head: head.to_lowercase(), body: body.to_owned() })
+}
