@@ -57,7 +57,7 @@ fn what_is_no_request_for_a_page_is_refused_and_the_connection_closed() {
     let status = |request: &str| ask(address, request).map(|answer| answer.status);
     assert_eq!(get(address, "/").status, 404);
     assert_eq!(get(address, "/metrics/").status, 404);
-    assert_eq!(status("HEAD /readyz HTTP/1.1\r\nHost: x\r\n\r\n"), Ok(200));
+    assert_eq!(status("HEAD /healthz HTTP/1.1\r\nHost: x\r\n\r\n"), Ok(200));
     assert_eq!(status("POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"), Ok(405));
     assert_eq!(status("nonsense\r\n\r\n"), Ok(400));
     let long = format!("GET /healthz HTTP/1.1\r\nHost: x\r\nX-Long: {}\r\n\r\n", "x".repeat(12_000));

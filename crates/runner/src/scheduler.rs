@@ -34,7 +34,8 @@ const PATIENCE: Duration = Duration::from_secs(3);
 pub(crate) struct LastBeat(Mutex<Option<BootInstant>>);
 
 impl LastBeat {
-    fn beat(&self, now: BootInstant) {
+    /// The planner looks at them now.
+    pub(crate) fn beat(&self, now: BootInstant) {
         *self.lock() = Some(now);
     }
 

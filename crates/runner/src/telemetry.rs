@@ -253,3 +253,81 @@ fn fixed(words: &[&'static str], word: &str) -> &'static str {
 fn seconds(at: DateTime<Utc>) -> f64 {
     at.timestamp_millis() as f64 / 1000.0
 }
+
+#[cfg(test)]
+mod tests {
+    use metrics_exporter_prometheus::PrometheusBuilder;
+
+    use super::*;
+
+    fn job(number: usize) -> JobName {
+        JobName::new(&format!("job-{number}")).unwrap()
+    }
+
+    /// How many lines of the page carry a value, after `work` on an empty one.
+    fn series(work: impl FnOnce()) -> (usize, String) {
+        let recorder = PrometheusBuilder::new().build_recorder();
+        metrics::with_local_recorder(&recorder, work);
+        let page = recorder.handle().render();
+        (page.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).count(), page)
+    }
+
+    /// Everything that can happen to a job, in words that the lists have and words that they have not.
+    fn live(job: &JobName) {
+        for word in
+            ACQUISITIONS.into_iter().chain(LOSSES).chain(CLAIM_ANSWERS).chain(FOUND).chain(["surprise"])
+        {
+            lock_acquire(job, word);
+            lock_lost(job, word);
+            claim(job, word);
+            duplicate(job, word);
+            lock_renewals(word, 1);
+            firing(job, State::Failed, word);
+        }
+        for (state, reason) in ENDINGS {
+            firing(job, state, reason);
+        }
+        lock_release_mismatch(job);
+        lateness(job, TimeDelta::seconds(1));
+        run_duration(job, Duration::from_secs(1));
+        last_success(job, DateTime::UNIX_EPOCH);
+        next_firing(job, DateTime::UNIX_EPOCH);
+        heartbeat_missed();
+        clock_offset(TimeDelta::zero());
+        drop((running(), stuck()));
+    }
+
+    #[test]
+    fn the_number_of_series_grows_with_the_jobs_and_with_nothing_that_happens() {
+        let jobs: Vec<JobName> = (0..1_000).map(job).collect();
+        let (one, _) = series(|| begin(&jobs[..1]));
+        let (two, _) = series(|| begin(&jobs[..2]));
+        let (thousand, _) = series(|| begin(&jobs));
+        assert_eq!(thousand - one, 999 * (two - one));
+        let (once, _) = series(|| {
+            begin(&jobs[..1]);
+            live(&jobs[0]);
+        });
+        let (often, page) = series(|| {
+            begin(&jobs[..1]);
+            for _ in 0..50 {
+                live(&jobs[0]);
+            }
+        });
+        assert_eq!(once, often);
+        assert!(page.contains("outcome=\"other\"") && !page.contains("surprise"), "{page}");
+    }
+
+    #[test]
+    fn a_run_is_counted_until_its_guard_is_gone_and_a_missed_firing_under_both_names() {
+        let (_, page) = series(|| {
+            drop(running());
+            // It outlives the page.
+            std::mem::forget(running());
+            firing(&job(1), State::Skipped, "missed");
+            firing(&job(1), State::Skipped, "overlap");
+        });
+        assert!(page.contains("\nrunner_running 1\n"), "{page}");
+        assert!(page.contains("runner_job_missed_total{job=\"job-1\"} 1\n"), "{page}");
+    }
+}

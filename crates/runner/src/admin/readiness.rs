@@ -44,3 +44,33 @@ impl Readiness {
         missing
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+    use lockcore::BootClock;
+
+    use super::*;
+    use crate::clock::ManualClock;
+
+    #[test]
+    fn a_planner_that_stands_still_is_told_and_so_is_everything_else_that_is_missing() {
+        let clock = Arc::new(ManualClock::new(DateTime::UNIX_EPOCH));
+        let readiness = Readiness {
+            clock: clock.clone(),
+            drain: Drain::default(),
+            pulse: Arc::new(Pulse::new(clock.clone())),
+            last_beat: Arc::default(),
+        };
+        assert_eq!(readiness.missing(), ["the ledger does not answer", "the scheduler has not begun"]);
+        readiness.last_beat.beat(clock.boot_now());
+        clock.advance(SILENCE);
+        assert_eq!(readiness.missing(), ["the ledger does not answer"]);
+        clock.advance(Duration::from_secs(2));
+        assert_eq!(readiness.missing()[1], "the scheduler has not beaten for 7 s");
+        readiness.drain.close();
+        assert!(readiness.missing()[0].starts_with("draining"));
+        readiness.last_beat.beat(clock.boot_now());
+        assert_eq!(readiness.missing().len(), 2);
+    }
+}
