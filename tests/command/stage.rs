@@ -72,6 +72,7 @@ pub(crate) fn context(licence: Duration, kill_grace: Duration) -> (JobContext, L
         kill_grace,
         cancel: cancel.clone(),
         licence,
+        effect: None,
     });
     (context, Levers { cancel, licence: sender })
 }

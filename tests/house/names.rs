@@ -25,6 +25,7 @@ fn sqlx_door(project: &[Source]) -> Vec<String> {
     const OWNERS: Exceptions = &[
         ("crates/runner/src/ledger/", "it speaks to the databases"),
         ("crates/runner/src/kinds/sql", "it runs the user's statements"),
+        ("crates/runner/src/lib.rs", "it hands the client on to jobs that open a transaction"),
         ("crates/runner/src/cli/logging.rs", "it hushes the library, whose log lines carry its name"),
     ];
     const ADVICE: &str = "sqlx belongs to ledger/ and kinds/sql, and is named nowhere else, not even in a \

@@ -12,6 +12,7 @@ use lockcore::BootInstant;
 use tokio_util::sync::CancellationToken;
 
 use crate::firing::{Fence, Firing, JobName, Origin};
+use crate::ledger::{Effect, EffectError, Transaction};
 
 /// Work that runs when a job fires.
 ///
@@ -125,6 +126,7 @@ pub struct JobContext {
     pub(crate) kill_grace: Duration,
     pub(crate) cancel: Cancel,
     pub(crate) licence: Licence,
+    pub(crate) effect: Option<Effect>,
     pub(crate) output: Arc<Mutex<Option<String>>>,
 }
 
@@ -149,16 +151,40 @@ pub struct ContextParts {
     pub cancel: Cancel,
     /// See [`JobContext::licence`].
     pub licence: Licence,
+    /// What [`JobContext::transaction`] opens; without it that is refused.
+    pub effect: Option<Effect>,
 }
 
 impl JobContext {
     /// The context of one run, without output yet.
     #[must_use]
     pub fn new(parts: ContextParts) -> Self {
-        let ContextParts { namespace, firing, shards, attempt, fence, deadline, kill_grace, cancel, licence } =
-            parts;
+        let ContextParts {
+            namespace,
+            firing,
+            shards,
+            attempt,
+            fence,
+            deadline,
+            kill_grace,
+            cancel,
+            licence,
+            effect,
+        } = parts;
         let output = Arc::default();
-        Self { namespace, firing, shards, attempt, fence, deadline, kill_grace, cancel, licence, output }
+        Self {
+            namespace,
+            firing,
+            shards,
+            attempt,
+            fence,
+            deadline,
+            kill_grace,
+            cancel,
+            licence,
+            effect,
+            output,
+        }
     }
 
     /// The job's name.
@@ -239,6 +265,34 @@ impl JobContext {
     #[must_use]
     pub fn licence(&self) -> Licence {
         self.licence.clone()
+    }
+
+    /// Opens a transaction in the ledger's own database. Committing it also ends the firing as
+    /// succeeded, both or neither: however often the work is begun, its effect is committed once.
+    ///
+    /// ```
+    /// # use runner::{JobContext, JobError};
+    /// # async fn run(ctx: &JobContext) -> Result<(), JobError> {
+    /// let mut tx = ctx.transaction().await?;
+    /// // … the work, on the connection that `tx.postgres()?` or `tx.sqlite()?` gives …
+    /// tx.commit().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// A run has one such transaction at a time and commits at most one. The output that is set by then
+    /// is recorded with it. Waits for a place among the transactions of this kind of job.
+    ///
+    /// # Errors
+    /// [`EffectError`]: the run was taken over or has committed already, or the database is away.
+    ///
+    /// # Cancel safety
+    /// Safe to drop: a transaction that was about to be opened is rolled back.
+    pub async fn transaction(&self) -> Result<Transaction, EffectError> {
+        match &self.effect {
+            Some(effect) => effect.begin(self.output.clone()).await,
+            None => Err(EffectError::NotOffered),
+        }
     }
 
     /// What was left by [`set_output`](Self::set_output), if anything was.

@@ -22,4 +22,7 @@ mod telemetry;
 mod upkeep;
 
 pub use job::{Cancel, Cause, ContextParts, ErasedJob, Job, JobContext, JobError, Licence};
+/// The client of the ledger's databases, for what a job does in its [`Transaction`].
+pub use ledger::sqlx;
+pub use ledger::{EffectError, Transaction};
 pub use runner::{Builder, Runner};

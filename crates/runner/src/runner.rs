@@ -194,6 +194,7 @@ impl Engine {
                 homes.keepalive.clone(),
             ),
             ledger: opened.ledger.clone(),
+            effects: opened.effects.clone(),
             pulse: pulse.clone(),
             clock,
             permits: Arc::new(Semaphore::new(config.runner.max_concurrent)),

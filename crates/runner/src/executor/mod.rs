@@ -22,7 +22,7 @@ use tokio::sync::{Notify, Semaphore};
 
 use crate::clock::Clock;
 use crate::firing::Instance;
-use crate::ledger::Ledger;
+use crate::ledger::{Effects, Ledger};
 use crate::lifecycle::Drain;
 use crate::pulse::Pulse;
 use crate::registry::BoundJob;
@@ -46,6 +46,8 @@ pub(crate) struct Executor {
     pub(crate) locks: Locks,
     /// Layer two.
     pub(crate) ledger: Arc<dyn Ledger>,
+    /// Where jobs' own transactions come from.
+    pub(crate) effects: Arc<dyn Effects>,
     /// Whether the ledger answers, and its time.
     pub(crate) pulse: Arc<Pulse>,
     /// The replica's clocks.

@@ -13,6 +13,7 @@ use super::hold::Hold;
 use super::passage::Passage;
 use super::supervise::{Supervision, first_licence};
 use crate::job::{Cancel, Cause, ContextParts, JobContext, JobError};
+use crate::ledger::{Effect, EffectTerms};
 use crate::registry::BoundJob;
 use crate::telemetry;
 
@@ -23,6 +24,8 @@ pub(super) struct Ended {
     /// Why it was asked to stop, if it was.
     pub(super) cause: Option<Cause>,
     pub(super) output: Option<String>,
+    /// Whether it has committed a transaction of its own, and with that its end.
+    pub(super) effect: Effect,
     pub(super) took: Duration,
     pub(super) span: Span,
 }
@@ -62,6 +65,14 @@ impl Executor {
         let deadline = started + job.spec.budget.timeout;
         let cancel = Cancel::default();
         let (licence, licensed) = watch::channel(first_licence(&job.spec.budget, owned));
+        let terms = EffectTerms {
+            run: owned.run(),
+            attempt: owned.won.attempt,
+            lease: job.spec.budget.ttl,
+            deadline,
+            clock: self.clock.clone(),
+        };
+        let effect = Effect::new(self.effects.clone(), terms);
         let context = JobContext::new(ContextParts {
             namespace: self.namespace.clone(),
             firing: pass.firing().clone(),
@@ -72,6 +83,7 @@ impl Executor {
             kill_grace: told_grace(job.spec.budget.kill_grace),
             cancel: cancel.clone(),
             licence: licensed,
+            effect: Some(effect.clone()),
         });
         let left = context.clone();
         span.in_scope(|| info!("started"));
@@ -86,6 +98,7 @@ impl Executor {
             spec: &job.spec,
             owned,
             cancel: &cancel,
+            effect: &effect,
             deadline,
             task: task.0.abort_handle(),
         };
@@ -99,7 +112,7 @@ impl Executor {
         drop(running);
         let took = self.clock.boot_now().saturating_since(started);
         telemetry::run_duration(&job.spec.name, took);
-        Ended { outcome: outcome(joined), cause: cancel.cause(), output: left.output(), took, span }
+        Ended { outcome: outcome(joined), cause: cancel.cause(), output: left.output(), effect, took, span }
     }
 }
 

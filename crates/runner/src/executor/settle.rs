@@ -8,7 +8,7 @@ use super::Executor;
 use super::claim::Owned;
 use super::passage::{Fate, Passage, Step};
 use super::run::Ended;
-use super::verdict::judge;
+use super::verdict::{Verdict, judge};
 use crate::firing::State;
 use crate::ledger::{Ending, Settled, Settlement};
 use crate::registry::BoundJob;
@@ -24,18 +24,14 @@ impl Executor {
         owned: &Owned,
         ended: Ended,
     ) -> Step {
-        let verdict = judge(&job.spec, &owned.won, &ended);
-        let settlement = Settlement {
-            run: owned.run(),
-            ending: verdict.ending.clone(),
-            crashed: verdict.crashed,
-            error: verdict.error.clone(),
-            output: ended.output.clone(),
-        };
-        let settled = tokio::select! {
+        let recorded = tokio::select! {
             biased;
-            settled = self.settle_until_answered(pass, &settlement) => Some(settled),
+            recorded = self.record(job, pass, owned, &ended) => Some(recorded),
             () = self.drain.abandoning() => None,
+        };
+        let (verdict, settled) = match recorded {
+            Some((verdict, settled)) => (verdict, Some(settled)),
+            None => (judge(&job.spec, &owned.won, &ended), None),
         };
         ended.span.in_scope(|| match settled {
             Some(Settled::Recorded) => {
@@ -57,6 +53,47 @@ impl Executor {
             None => warn!("left without recording the result; another replica takes over"),
         });
         Step::Over(Fate::Ran { verdict, settled, output: ended.output })
+    }
+
+    async fn record(
+        &self,
+        job: &BoundJob,
+        pass: &mut Passage,
+        owned: &Owned,
+        ended: &Ended,
+    ) -> (Verdict, Settled) {
+        let verdict = judge(&job.spec, &owned.won, ended);
+        if self.has_committed(pass, ended).await {
+            // A transaction of the run's own has ended the firing, whatever the run did afterwards.
+            if let Some(error) = &verdict.error {
+                ended.span.in_scope(|| warn!(error, "the run went wrong after it had committed"));
+            }
+            return (Verdict::succeeded(), Settled::Recorded);
+        }
+        let settlement = Settlement {
+            run: owned.run(),
+            ending: verdict.ending.clone(),
+            crashed: verdict.crashed,
+            error: verdict.error.clone(),
+            output: ended.output.clone(),
+        };
+        let settled = self.settle_until_answered(pass, &settlement).await;
+        (verdict, settled)
+    }
+
+    /// Whether the run's own transaction has committed, asked until the ledger answers where the run
+    /// did not learn it: what is recorded over an unknown commit might contradict it.
+    async fn has_committed(&self, pass: &mut Passage, ended: &Ended) -> bool {
+        loop {
+            match ended.effect.is_committed().await {
+                Ok(committed) => return committed,
+                Err(error) => {
+                    self.pulse.lost(&error);
+                    warn!(error = &error as &dyn std::error::Error, "commit without an answer; asking again");
+                    tokio::time::sleep(pass.pause(Duration::from_secs(1))).await;
+                }
+            }
+        }
     }
 
     async fn settle_until_answered(&self, pass: &mut Passage, settlement: &Settlement) -> Settled {

@@ -19,7 +19,7 @@ use super::hold::Hold;
 use crate::clock::sleep_until;
 use crate::config::{Budget, JobSpec, OnUnavailable};
 use crate::job::{Cancel, Cause};
-use crate::ledger::Heartbeat;
+use crate::ledger::{Effect, Heartbeat};
 use crate::telemetry;
 
 /// Everything that may stop one run.
@@ -28,6 +28,7 @@ pub(super) struct Supervision<'a> {
     pub(super) spec: &'a JobSpec,
     pub(super) owned: &'a Owned,
     pub(super) cancel: &'a Cancel,
+    pub(super) effect: &'a Effect,
     pub(super) deadline: BootInstant,
     pub(super) task: AbortHandle,
 }
@@ -77,6 +78,8 @@ impl Supervision<'_> {
                         self.stop(Cause::CancelRequested);
                     }
                 }
+                // Ended by its own transaction, most likely; if not, the licence runs out.
+                Ok(Heartbeat::Lost) if self.effect.is_sent() => return pending().await,
                 Ok(Heartbeat::Lost) => {
                     warn!("lost: the ledger has given this run to someone else, or ended it");
                     self.stop(Cause::LeaseLost);
@@ -102,7 +105,7 @@ impl Supervision<'_> {
                 Ok(()) = licensed.changed() => {}
             }
         }
-        if self.cancel.cause().is_none() {
+        if self.cancel.cause().is_none() && !self.effect.is_sent() {
             warn!("lost: the ledger did not acknowledge this run's heartbeat in time");
         }
         self.stop(Cause::LeaseLost);

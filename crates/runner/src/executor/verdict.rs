@@ -24,6 +24,10 @@ pub(crate) struct Verdict {
 }
 
 impl Verdict {
+    pub(super) fn succeeded() -> Self {
+        Self::terminal(State::Succeeded, None, None)
+    }
+
     fn terminal(state: State, reason: Option<&str>, error: Option<String>) -> Self {
         Self { ending: Ending::Terminal { state, reason: reason.map(Into::into) }, crashed: false, error }
     }
@@ -51,7 +55,7 @@ impl Verdict {
 pub(super) fn judge(spec: &JobSpec, won: &Won, ended: &Ended) -> Verdict {
     match ended.cause {
         None => match &ended.outcome {
-            Outcome::Returned(Ok(())) => Verdict::terminal(State::Succeeded, None, None),
+            Outcome::Returned(Ok(())) => Verdict::succeeded(),
             Outcome::Returned(Err(error)) if error.is_retry() => {
                 failed(spec, won, "error", error.to_string())
             }

@@ -4,6 +4,7 @@
 //! firing writes, [`Upkeep`] repairs and cleans, [`Reader`] looks. A "no" is a value; an error
 //! means that we do not know what happened.
 
+mod effect;
 mod error;
 mod gaps;
 mod open;
@@ -18,9 +19,13 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use futures_util::future::BoxFuture;
 
+pub use effect::{Effect, EffectError, EffectTerms, Effects, Transaction, Work};
 pub use error::LedgerError;
 pub use gaps::{Decision, Gap, Horizon, Question};
 pub use open::{LedgerOptions, Opened, migrate, open};
+/// The client of both databases, for what a job does in its [`Transaction`].
+pub use sqlx;
+
 pub use rows::{AttemptRow, FiringRow, HistoryFilter, JobRow};
 pub use sqlite::SqliteLedger;
 pub use values::{

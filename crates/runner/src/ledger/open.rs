@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::postgres::PostgresLedger;
-use super::{Answer, Ledger, LedgerError, Reader, SqliteLedger, Upkeep};
+use super::{Answer, Effects, Ledger, LedgerError, Reader, SqliteLedger, Upkeep};
 
 /// How to open a ledger.
 #[derive(Clone)]
@@ -44,12 +44,14 @@ pub struct Opened {
     pub upkeep: Arc<dyn Upkeep>,
     /// For those who only look.
     pub reader: Arc<dyn Reader>,
+    /// For jobs' own transactions.
+    pub effects: Arc<dyn Effects>,
 }
 
 impl Opened {
-    fn new<L: Ledger + Upkeep + Reader>(ledger: L) -> Self {
+    fn new<L: Ledger + Upkeep + Reader + Effects>(ledger: L) -> Self {
         let ledger = Arc::new(ledger);
-        Self { ledger: ledger.clone(), upkeep: ledger.clone(), reader: ledger }
+        Self { ledger: ledger.clone(), upkeep: ledger.clone(), reader: ledger.clone(), effects: ledger }
     }
 }
 

@@ -25,6 +25,7 @@
 
 mod claim;
 mod connection;
+mod effect;
 mod failure;
 mod gaps;
 mod jobs;
@@ -42,12 +43,15 @@ use chrono::{DateTime, Utc};
 use sqlx::postgres::PgConnectOptions;
 
 use self::connection::{Link, connect_options};
+use self::effect::EffectDoor;
 use super::{
     Answer, AttemptRow, Claim, ClaimRequest, Counted, Decision, Due, Enqueue, Enqueued, Expired, FiringId,
     FiringRow, Heartbeat, HistoryFilter, Horizon, JobRegistration, JobRow, Ledger, LedgerError,
     LedgerOptions, Question, Reader, Run, Running, Settled, Settlement, Skip, Skipped, Suspect, Swept,
     Upkeep, Won,
 };
+
+pub(in crate::ledger) use self::effect::PostgresWork;
 
 /// A ledger in a PostgreSQL database.
 #[derive(Clone, Debug)]
@@ -59,6 +63,8 @@ pub struct PostgresLedger {
     pulse: Link,
     /// Everything that can wait.
     upkeep: Link,
+    /// Jobs' own transactions.
+    effects: EffectDoor,
 }
 
 impl PostgresLedger {
@@ -94,6 +100,7 @@ impl PostgresLedger {
             corridor: Link::new(connect, options, 8),
             pulse: Link::new(connect, options, 2),
             upkeep: Link::new(connect, options, 4),
+            effects: EffectDoor::new(connect, options),
         }
     }
 }

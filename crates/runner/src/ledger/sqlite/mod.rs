@@ -7,6 +7,7 @@
 
 mod cells;
 mod corridor;
+mod effect;
 mod fault;
 mod gaps;
 mod lane;
@@ -23,10 +24,13 @@ use std::time::Duration;
 use sqlx::query::Query;
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteConnection};
 
+use self::effect::EffectDoor;
 use self::fault::Fault;
 use self::lane::Lane;
 use self::open::Place;
 use super::{Answer, LedgerError, LedgerOptions};
+
+pub(super) use self::effect::SqliteWork;
 
 type Statement<'q> = Query<'q, Sqlite, SqliteArguments>;
 
@@ -40,6 +44,7 @@ pub struct SqliteLedger {
     patience: Duration,
     writer: Arc<Lane>,
     readers: Arc<Lane>,
+    effects: EffectDoor,
     _anchor: Mutex<Option<SqliteConnection>>,
 }
 
@@ -63,6 +68,7 @@ impl SqliteLedger {
             patience,
             writer: opened.writer,
             readers: opened.readers,
+            effects: EffectDoor::new(opened.effects, timeout),
             _anchor: Mutex::new(opened.anchor),
         })
     }

@@ -43,6 +43,8 @@ pub(super) struct Place {
 pub(super) struct Opened {
     pub(super) writer: Arc<Lane>,
     pub(super) readers: Arc<Lane>,
+    /// For connections of jobs' own transactions.
+    pub(super) effects: SqliteConnectOptions,
     /// In memory the ledger lives as long as a connection does, and lanes close theirs.
     pub(super) anchor: Option<SqliteConnection>,
 }
@@ -94,7 +96,8 @@ impl Place {
             let hint = format!("{} lacks {lacks}; run `runner migrate`", self.name());
             return Err(LedgerError::Unusable { hint, source: None });
         }
-        let writer = Arc::new(Lane::new(self.options.clone().busy_timeout(WRITER_BUSY), 1));
+        let effects = self.options.clone().busy_timeout(WRITER_BUSY);
+        let writer = Arc::new(Lane::new(effects.clone(), 1));
         let readers = match self.file {
             Some(_) => {
                 let options = self.options.clone().busy_timeout(READER_BUSY).pragma("query_only", "ON");
@@ -113,7 +116,7 @@ impl Place {
             Some(conn)
         };
         drop(gate);
-        Ok(Opened { writer, readers, anchor })
+        Ok(Opened { writer, readers, effects, anchor })
     }
 
     /// Waits until no other process opens or migrates this file. SQLite cannot do that itself: the

@@ -1,0 +1,300 @@
+//! Work and the end of its run, committed as one.
+//!
+//! The work is done in the ledger's own database, inside a transaction whose last statement ends the
+//! run under its fence. So the effect is there if and only if the firing has succeeded, whatever
+//! happens to the lock, the owner or the answer: a stale owner's last statement finds nothing to
+//! end, and everything before it is rolled back.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use lockcore::BootInstant;
+use sqlx::Connection;
+use sqlx::postgres::PgConnection;
+use sqlx::sqlite::SqliteConnection;
+
+use super::postgres::PostgresWork;
+use super::sqlite::SqliteWork;
+use super::{Answer, LedgerError, Run};
+use crate::clock::Clock;
+
+/// How long the outcome of a commit is left alone before it is asked for again.
+const ASK_AGAIN: Duration = Duration::from_millis(200);
+
+/// Opens effect transactions, on connections that the corridor never uses.
+///
+/// # Cancel safety
+/// Both calls may be dropped; a transaction that was about to be opened is rolled back.
+pub trait Effects: fmt::Debug + Send + Sync + 'static {
+    /// Opens the transaction of a run, on the runtime of the caller; `None` if the run is not (or no
+    /// longer) running under this fence.
+    fn begin<'a>(&'a self, terms: &'a EffectTerms) -> Answer<'a, Option<Work>>;
+
+    /// After a commit whose answer was lost: whether the run has succeeded under this fence. Waits
+    /// for a commit that is still under way, so that the answer is the last word.
+    fn committed(&self, run: Run) -> Answer<'_, bool>;
+}
+
+/// The run that a transaction belongs to, and how long it may take.
+#[derive(Clone, Debug)]
+pub struct EffectTerms {
+    /// Which run.
+    pub run: Run,
+    /// Which attempt of its firing, from 1.
+    pub attempt: u32,
+    /// The job's ttl.
+    pub lease: Duration,
+    /// When the run's `timeout` ends.
+    pub deadline: BootInstant,
+    /// What the deadline is judged by.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl EffectTerms {
+    /// What is left of the run's `timeout`.
+    pub(super) fn left(&self) -> Duration {
+        self.deadline.saturating_since(self.clock.boot_now())
+    }
+}
+
+/// Why there is no transaction, or why it did not commit.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EffectError {
+    /// The context was made without a ledger.
+    #[error("this run has no ledger to open a transaction in")]
+    NotOffered,
+    /// The ledger has given the run to someone else, or ended it: nothing was committed.
+    #[error("the run was taken over; its transaction is rolled back")]
+    TakenOver,
+    /// The run has committed already, and with that its firing has ended.
+    #[error("the firing has ended with a transaction that this run committed before")]
+    Ended,
+    /// Another transaction of the same run is open.
+    #[error("the run has a transaction open already")]
+    Open,
+    /// The ledger is in the other database.
+    #[error("the ledger is in {found}")]
+    OtherDatabase {
+        /// Where it is.
+        found: &'static str,
+    },
+    /// One of its statements failed and was passed over, or was a COMMIT or ROLLBACK of its own.
+    #[error("the transaction was broken or ended by one of its own statements")]
+    Broken,
+    /// It took longer than a transaction may here: nothing was committed.
+    #[error("the transaction took longer than the {limit:?} that it may here")]
+    TooLong {
+        /// How long it may take.
+        limit: Duration,
+    },
+    /// The answer to the commit was lost, and so were the answers to asking for it. The executor goes
+    /// on asking; what the job does now does not change how its firing ends.
+    #[error("whether the transaction has committed is not known yet")]
+    Unknown(#[source] LedgerError),
+    /// The database said no, or nothing: nothing was committed.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+}
+
+/// One run's right to commit once.
+#[derive(Clone, Debug)]
+pub struct Effect {
+    effects: Arc<dyn Effects>,
+    terms: EffectTerms,
+    stage: Arc<Mutex<Stage>>,
+}
+
+/// How far a run has come with its one commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Idle,
+    Open,
+    /// COMMIT was sent, or is about to be, and nobody has heard what came of it.
+    Committing,
+    Committed,
+}
+
+/// What a run leaves for the ledger's `output` column.
+type Output = Arc<Mutex<Option<String>>>;
+
+impl Effect {
+    /// The right of the run that `terms` names.
+    #[must_use]
+    pub fn new(effects: Arc<dyn Effects>, terms: EffectTerms) -> Self {
+        Self { effects, terms, stage: Arc::new(Mutex::new(Stage::Idle)) }
+    }
+
+    /// Opens the transaction; `output` is read when it commits.
+    pub(crate) async fn begin(&self, output: Output) -> Result<Transaction, EffectError> {
+        self.open()?;
+        // From here on the value's drop closes what was opened.
+        let mut transaction = Transaction { work: None, effect: self.clone(), output };
+        transaction.work = self.effects.begin(&self.terms).await?;
+        if transaction.work.is_none() { Err(EffectError::TakenOver) } else { Ok(transaction) }
+    }
+
+    /// Whether COMMIT was sent: from then on the ledger may have ended the run by our own hand.
+    pub(crate) fn is_sent(&self) -> bool {
+        matches!(*self.stage(), Stage::Committing | Stage::Committed)
+    }
+
+    /// Whether the run has committed. Asks the ledger only where the run itself did not learn it.
+    pub(crate) async fn is_committed(&self) -> Result<bool, LedgerError> {
+        let stage = *self.stage();
+        if stage != Stage::Committing {
+            return Ok(stage == Stage::Committed);
+        }
+        let committed = self.effects.committed(self.terms.run).await?;
+        self.set(if committed { Stage::Committed } else { Stage::Idle });
+        Ok(committed)
+    }
+
+    fn open(&self) -> Result<(), EffectError> {
+        let mut stage = self.stage();
+        match *stage {
+            Stage::Idle => {
+                *stage = Stage::Open;
+                Ok(())
+            }
+            Stage::Open => Err(EffectError::Open),
+            Stage::Committing | Stage::Committed => Err(EffectError::Ended),
+        }
+    }
+
+    fn set(&self, stage: Stage) {
+        *self.stage() = stage;
+    }
+
+    fn stage(&self) -> std::sync::MutexGuard<'_, Stage> {
+        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks until the ledger says whether a commit without an answer has happened, or the run's time
+    /// is over.
+    async fn confirm(&self) -> Result<bool, LedgerError> {
+        loop {
+            match self.is_committed().await {
+                Err(_) if !self.terms.left().is_zero() => tokio::time::sleep(ASK_AGAIN).await,
+                answer => return answer,
+            }
+        }
+    }
+}
+
+/// An open transaction in the ledger's database. [`commit`](Self::commit) also ends the firing as
+/// succeeded; dropped without it, everything is rolled back by closing the connection.
+///
+/// Do not send COMMIT or ROLLBACK yourself (a nested transaction of the client is fine: it is a
+/// savepoint). In PostgreSQL half of the job's ttl may pass between two statements; then the server
+/// ends the transaction, since its owner may be frozen. In SQLite the transaction keeps every other
+/// writer waiting, so it may last a third of the shortest ttl, and two seconds at most.
+#[derive(Debug)]
+pub struct Transaction {
+    work: Option<Work>,
+    effect: Effect,
+    output: Output,
+}
+
+impl Transaction {
+    /// The connection, where the ledger is in PostgreSQL.
+    ///
+    /// # Errors
+    /// [`EffectError::OtherDatabase`] where it is in SQLite.
+    pub fn postgres(&mut self) -> Result<&mut PgConnection, EffectError> {
+        match self.work.as_mut().map(|work| &mut work.0) {
+            Some(Inner::Postgres(work)) => Ok(work.connection()),
+            _ => Err(EffectError::OtherDatabase { found: "SQLite" }),
+        }
+    }
+
+    /// The connection, where the ledger is in SQLite.
+    ///
+    /// # Errors
+    /// [`EffectError::OtherDatabase`] where it is in PostgreSQL.
+    pub fn sqlite(&mut self) -> Result<&mut SqliteConnection, EffectError> {
+        match self.work.as_mut().map(|work| &mut work.0) {
+            Some(Inner::Sqlite(work)) => Ok(work.connection()),
+            _ => Err(EffectError::OtherDatabase { found: "PostgreSQL" }),
+        }
+    }
+
+    /// Commits the work and ends the firing as succeeded, both or neither. When it returns `Ok` the
+    /// firing has succeeded, whatever the job does or returns afterwards.
+    ///
+    /// # Errors
+    /// [`EffectError::Unknown`] when nobody can say yet whether it committed; every other error means
+    /// that nothing was committed.
+    ///
+    /// # Cancel safety
+    /// Dropped in the middle, it has committed or it has not; the executor finds out.
+    pub async fn commit(mut self) -> Result<(), EffectError> {
+        let Some(mut work) = self.work.take() else { return Err(EffectError::Ended) };
+        let output = self.output.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        work.settle(&self.effect.terms, output).await?;
+        self.effect.set(Stage::Committing);
+        let answer = work.commit().await;
+        let Err(lost) = answer else {
+            self.effect.set(Stage::Committed);
+            return Ok(());
+        };
+        match self.effect.confirm().await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(lost.into()),
+            Err(silence) => Err(EffectError::Unknown(silence)),
+        }
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        // First the connection: whoever opens the next one must not meet this one's locks.
+        self.work = None;
+        let mut stage = self.effect.stage();
+        if *stage == Stage::Open {
+            *stage = Stage::Idle;
+        }
+    }
+}
+
+/// A transaction of either database.
+#[derive(Debug)]
+pub struct Work(pub(super) Inner);
+
+#[derive(Debug)]
+pub(super) enum Inner {
+    Postgres(PostgresWork),
+    Sqlite(SqliteWork),
+}
+
+impl Work {
+    /// The last statement: ends the run, if it is still ours to end.
+    async fn settle(&mut self, terms: &EffectTerms, output: Option<String>) -> Result<(), EffectError> {
+        match &mut self.0 {
+            Inner::Postgres(work) => work.settle(terms, output).await,
+            Inner::Sqlite(work) => work.settle(terms, output).await,
+        }
+    }
+
+    /// Makes it last. After an error nobody knows whether it did.
+    async fn commit(self) -> Result<(), LedgerError> {
+        match self.0 {
+            Inner::Postgres(work) => work.commit().await,
+            Inner::Sqlite(work) => work.commit().await,
+        }
+    }
+}
+
+/// Begins so that the client counts the transaction as its own: one that is nested in it is then a
+/// savepoint, and ending that one does not end ours.
+///
+/// Boxed, so that any task may wait for it: the compiler does not see for itself that it is `Send`.
+pub(super) fn begin<'c, C: Connection>(
+    connection: &'c mut C,
+    how: &'static str,
+) -> BoxFuture<'c, Result<(), sqlx::Error>> {
+    // The guard would undo it when it goes; our own value does that, by closing the connection.
+    Box::pin(async move { connection.begin_with(how).await.map(std::mem::forget) })
+}
