@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use crate::config::{Config, ConfigErrors, JobSpec, Kinds, ParamProblem, Problem, read_params};
 use crate::job::{ErasedJob, Job};
-use crate::kinds::{Command, CommandParams, Http, HttpParams};
+use crate::kinds::{Command, CommandParams, Http, HttpParams, Sql, SqlParams};
 
 /// A job of the file together with the code that runs it.
 #[derive(Clone)]
@@ -36,6 +36,8 @@ type Make = dyn Fn(&toml::Table, &SecretVariables) -> Result<Arc<dyn ErasedJob>,
 /// One kind, with its types forgotten.
 struct Kind {
     stock: bool,
+    /// Params that name a file beside jobs.toml.
+    files: &'static [&'static str],
     check: Box<Check>,
     make: Box<Make>,
 }
@@ -55,6 +57,7 @@ impl Registry {
             Ok(Command::new(params, secrets.iter().cloned()))
         });
         registry.insert("http", true, |params: HttpParams, _| Ok(Http::new(params)));
+        registry.insert("sql", true, |params: SqlParams, _| Ok(Sql::new(params))).files = &["file"];
         registry
     }
 
@@ -68,7 +71,7 @@ impl Registry {
         self.insert(name, false, move |params, _| make(params));
     }
 
-    fn insert<P, J, F>(&mut self, name: &str, stock: bool, make: F)
+    fn insert<P, J, F>(&mut self, name: &str, stock: bool, make: F) -> &mut Kind
     where
         P: DeserializeOwned,
         J: Job,
@@ -76,6 +79,7 @@ impl Registry {
     {
         let kind = Kind {
             stock,
+            files: &[],
             check: Box::new(|params| read_params::<P>(params).map(drop)),
             make: Box::new(move |params, secrets| {
                 let job = make(read_params::<P>(params)?, secrets)
@@ -83,7 +87,7 @@ impl Registry {
                 Ok(Arc::new(job))
             }),
         };
-        self.kinds.insert(name.to_owned(), kind);
+        self.kinds.entry(name.to_owned()).insert_entry(kind).into_mut()
     }
 
     /// Joins every job of the file with its code.
@@ -126,6 +130,10 @@ fn at_its_line(config: &Config, spec: &JobSpec, problem: ParamProblem) -> Proble
 impl Kinds for Registry {
     fn names(&self) -> Vec<String> {
         self.kinds.keys().cloned().collect()
+    }
+
+    fn files(&self, kind: &str) -> &'static [&'static str] {
+        self.kinds.get(kind).map_or(&[], |kind| kind.files)
     }
 
     fn check(&self, kind: &str, params: &toml::Table) -> Result<(), ParamProblem> {

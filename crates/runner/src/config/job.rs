@@ -16,6 +16,7 @@ use super::secret::Resolver;
 use super::section::Section;
 use super::sections::{Sections, ttl};
 use super::settings::{Backoff, JobSpec};
+use super::text_file;
 use super::trigger;
 use super::value::{Fault, Table, number, table, text, truth, whole, word};
 use super::zone::zone;
@@ -178,10 +179,12 @@ impl Jobs<'_> {
     /// The params with their secrets in place; `None` when there are none.
     fn params(self, section: &Section<'_>) -> Result<Option<toml::Table>, Reported> {
         let Some(params) = section.read("params", table)? else { return Ok(None) };
-        self.resolver.resolve_within(params).map(Some).map_err(|faults| {
-            let path = section.place("params");
-            faults.into_iter().fold(Reported, |_, fault| section.fault(&path, fault))
-        })
+        self.resolver.resolve_within(params).map(Some).map_err(|faults| self.report(section, faults))
+    }
+
+    fn report(self, section: &Section<'_>, faults: Vec<Fault>) -> Reported {
+        let path = section.place("params");
+        faults.into_iter().fold(Reported, |_, fault| section.fault(&path, fault))
     }
 
     /// The params as the job's kind takes them.
@@ -191,8 +194,12 @@ impl Jobs<'_> {
         kind: &Result<String, Reported>,
         params: Result<Option<toml::Table>, Reported>,
     ) -> Result<Params, Reported> {
-        let params = params?.unwrap_or_default();
+        let mut params = params?.unwrap_or_default();
         let kind = kind.as_ref().map_err(|_| Reported)?;
+        let unread = text_file::put_in_place(&mut params, self.kinds.files(kind), &self.resolver.directory);
+        if !unread.is_empty() {
+            return Err(self.report(section, unread));
+        }
         match self.kinds.check(kind, &params) {
             Ok(()) => Ok(Params::from(params)),
             Err(problem) => {

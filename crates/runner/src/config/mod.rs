@@ -30,6 +30,7 @@ mod sections;
 mod settings;
 mod source_map;
 mod syntax;
+mod text_file;
 mod trigger;
 mod value;
 mod zone;

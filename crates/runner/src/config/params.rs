@@ -84,6 +84,11 @@ pub trait Kinds {
     /// Their names, in the order in which a message lists them.
     fn names(&self) -> Vec<String>;
 
+    /// Which of a kind's params name a text file beside jobs.toml. The kind is told what is in it.
+    fn files(&self, _kind: &str) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Whether a kind would take these params.
     ///
     /// # Errors

@@ -1,0 +1,168 @@
+//! The kind `sql`: statements in the ledger's own database, committed together with the end of their
+//! run.
+
+mod params;
+mod script;
+
+use std::fmt::Write as _;
+
+use sqlx::postgres::{PgArguments, Postgres};
+use sqlx::query::Query;
+use sqlx::sqlite::{Sqlite, SqliteArguments};
+use sqlx::{AssertSqlSafe, SqlSafeStr as _, SqlStr};
+
+use crate::firing::instant;
+use crate::ledger::Transaction;
+use crate::{Job, JobContext, JobError};
+pub use params::SqlParams;
+use script::{Bind, Script, Statement};
+
+/// Runs statements in one transaction, which also ends the firing as succeeded: their effect is there
+/// exactly once, or the firing has not succeeded.
+///
+/// What the database can never take (a mistake in a statement, a missing table, a missing right) is a
+/// "fail"; everything else is a "retry".
+#[derive(Clone, Debug)]
+pub struct Sql {
+    script: Script,
+}
+
+impl Sql {
+    /// A job that runs what `params` say.
+    #[must_use]
+    pub fn new(params: SqlParams) -> Self {
+        Self { script: params.script }
+    }
+
+    async fn work(&self, ctx: &JobContext) -> Result<Transaction, JobError> {
+        let mut transaction = ctx.transaction().await?;
+        let mut report = String::new();
+        for (at, statement) in self.script.statements.iter().enumerate() {
+            let number = at + 1;
+            let rows = match run_one(&mut transaction, statement, ctx).await {
+                Ok(rows) => rows,
+                Err(error) => return Err(error.at(number)),
+            };
+            // Writing to a string cannot fail.
+            let _written = writeln!(report, "statement {number}: {rows} rows");
+        }
+        ctx.set_output(report);
+        Ok(transaction)
+    }
+}
+
+impl Job for Sql {
+    /// # Cancel safety
+    /// Dropping the future closes the connection, and the database rolls the statements back.
+    async fn run(&self, ctx: &JobContext) -> Result<(), JobError> {
+        let transaction = tokio::select! {
+            biased;
+            cause = ctx.cancelled() => return Err(JobError::retry(format!("rolled back: {cause}"))),
+            worked = self.work(ctx) => worked?,
+        };
+        // Not to be cut off by a wish to stop: the answer would be lost, not the commit.
+        Ok(transaction.commit().await?)
+    }
+}
+
+async fn run_one(
+    transaction: &mut Transaction,
+    statement: &Statement,
+    ctx: &JobContext,
+) -> Result<u64, Refusal> {
+    if let Ok(connection) = transaction.postgres() {
+        return Ok(postgres(statement, ctx).execute(connection).await?.rows_affected());
+    }
+    match transaction.sqlite() {
+        Ok(_) if statement.has_question_mark => Err(Refusal::QuestionMark),
+        Ok(connection) => Ok(sqlite(statement, ctx).execute(connection).await?.rows_affected()),
+        Err(error) => Err(Refusal::NoConnection(error.to_string())),
+    }
+}
+
+/// The text is the operator's own, from jobs.toml; what a run adds goes in as binds only.
+fn text(statement: &Statement) -> SqlStr {
+    AssertSqlSafe(statement.text.clone()).into_sql_str()
+}
+
+fn postgres(statement: &Statement, ctx: &JobContext) -> Query<'static, Postgres, PgArguments> {
+    let small = |number: u32| i32::try_from(number).unwrap_or(i32::MAX);
+    let query = sqlx::query(text(statement)).persistent(false);
+    statement.binds.iter().fold(query, |query, bind| match bind {
+        Bind::Job => query.bind(ctx.job().as_str().to_owned()),
+        Bind::ScheduledAt => query.bind(ctx.scheduled_at()),
+        Bind::Shard => query.bind(small(ctx.shard())),
+        Bind::Shards => query.bind(small(ctx.shards())),
+        Bind::Fence => query.bind(ctx.fence().0),
+        Bind::Attempt => query.bind(small(ctx.attempt())),
+        Bind::IdempotencyKey => query.bind(ctx.idempotency_key()),
+    })
+}
+
+fn sqlite(statement: &Statement, ctx: &JobContext) -> Query<'static, Sqlite, SqliteArguments> {
+    let query = sqlx::query(text(statement)).persistent(false);
+    statement.binds.iter().fold(query, |query, bind| match bind {
+        Bind::Job => query.bind(ctx.job().as_str().to_owned()),
+        // SQLite has no type for instants; this text sorts as they do.
+        Bind::ScheduledAt => query.bind(instant(ctx.scheduled_at())),
+        Bind::Shard => query.bind(ctx.shard()),
+        Bind::Shards => query.bind(ctx.shards()),
+        Bind::Fence => query.bind(ctx.fence().0),
+        Bind::Attempt => query.bind(ctx.attempt()),
+        Bind::IdempotencyKey => query.bind(ctx.idempotency_key()),
+    })
+}
+
+/// Why a statement did not run.
+#[derive(Debug, thiserror::Error)]
+enum Refusal {
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+    #[error("a ? stands for nothing here: name what is meant, like :shard")]
+    QuestionMark,
+    #[error("{0}")]
+    NoConnection(String),
+}
+
+impl Refusal {
+    /// Whether no further attempt can go better.
+    fn is_final(&self) -> bool {
+        /// SQLite's code for what cannot be compiled: a mistake, or a table that is not there.
+        const SQLITE_ERROR: &str = "1";
+        /// What PostgreSQL does in no transaction: VACUUM, CREATE INDEX CONCURRENTLY.
+        const IN_NO_TRANSACTION: &str = "25001";
+        match self {
+            Self::QuestionMark => true,
+            Self::NoConnection(_) => false,
+            Self::Database(error) => {
+                let code = error.as_database_error().and_then(|error| error.code());
+                // Class 42: a mistake in the statement, a name that is not there, a missing right.
+                code.is_some_and(|code| {
+                    code == SQLITE_ERROR
+                        || code == IN_NO_TRANSACTION
+                        || (code.len() == 5 && code.starts_with("42"))
+                })
+            }
+        }
+    }
+
+    fn at(self, number: usize) -> JobError {
+        let text = format!("statement {number}: {self}");
+        if self.is_final() { JobError::fail(text) } else { JobError::retry(text) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_the_statements_fault_is_tried_again() {
+        assert!(Refusal::QuestionMark.is_final());
+        for passing in [sqlx::Error::PoolTimedOut, sqlx::Error::Protocol("half a message".into())] {
+            let refusal = Refusal::from(passing);
+            assert!(!refusal.is_final(), "{refusal}");
+            assert!(refusal.at(2).to_string().starts_with("statement 2: "));
+        }
+    }
+}

@@ -1,0 +1,439 @@
+//! Statements as they are written, cut apart, with `:name` as a bind.
+//!
+//! Only what has to be told apart is: where text, quoted names and comments begin and end, since what
+//! looks like a bind or a semicolon in there is none. Whether a statement makes sense is for the
+//! database to say.
+
+use std::fmt;
+
+/// What a run hands to a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bind {
+    Job,
+    ScheduledAt,
+    Shard,
+    Shards,
+    Fence,
+    Attempt,
+    IdempotencyKey,
+}
+
+const BINDS: [(&str, Bind); 7] = [
+    ("job", Bind::Job),
+    ("scheduled_at", Bind::ScheduledAt),
+    ("shard", Bind::Shard),
+    ("shards", Bind::Shards),
+    ("fence", Bind::Fence),
+    ("attempt", Bind::Attempt),
+    ("idempotency_key", Bind::IdempotencyKey),
+];
+
+/// One statement, ready for either database.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Statement {
+    /// With `$1`, `$2`, … for the binds: both databases read that.
+    pub(super) text: String,
+    /// What `$1`, `$2`, … stand for.
+    pub(super) binds: Vec<Bind>,
+    /// In PostgreSQL an operator, in SQLite a bind without a name.
+    pub(super) has_question_mark: bool,
+}
+
+/// One statement or more.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Script {
+    pub(super) statements: Vec<Statement>,
+}
+
+/// Without the text, which may hold what an `{ env }` stands for.
+impl fmt::Debug for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Script({} statements)", self.statements.len())
+    }
+}
+
+impl fmt::Debug for Statement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Statement({:?})", self.binds)
+    }
+}
+
+/// Why a script is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, column {column}: {what}")]
+pub(super) struct Unreadable {
+    line: usize,
+    column: usize,
+    what: String,
+}
+
+impl Script {
+    /// Cuts `text` into statements.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, and where.
+    pub(super) fn parse(text: &str) -> Result<Self, Unreadable> {
+        let mut scan = Scan { text, at: 0, open: Open::new(0), statements: Vec::new() };
+        while let Some(c) = scan.rest().chars().next() {
+            scan.step(c)?;
+        }
+        scan.end_statement()?;
+        if scan.statements.is_empty() {
+            return Err(scan.unreadable(0, "there is no statement in it"));
+        }
+        Ok(Self { statements: scan.statements })
+    }
+}
+
+/// A statement whose end has not been seen.
+struct Open {
+    started: usize,
+    text: String,
+    binds: Vec<Bind>,
+    has_question_mark: bool,
+    /// Its first words, in capitals; none while there was nothing but space and comments.
+    words: Vec<String>,
+    has_code: bool,
+}
+
+impl Open {
+    fn new(started: usize) -> Self {
+        Self {
+            started,
+            text: String::new(),
+            binds: Vec::new(),
+            has_question_mark: false,
+            words: Vec::new(),
+            has_code: false,
+        }
+    }
+}
+
+struct Scan<'t> {
+    text: &'t str,
+    at: usize,
+    open: Open,
+    statements: Vec<Statement>,
+}
+
+impl<'t> Scan<'t> {
+    fn rest(&self) -> &'t str {
+        &self.text[self.at..]
+    }
+
+    fn step(&mut self, c: char) -> Result<(), Unreadable> {
+        let rest = self.rest();
+        if rest.starts_with("--") {
+            let end = rest.find('\n').unwrap_or(rest.len());
+            self.take(end);
+            return Ok(());
+        }
+        if rest.starts_with("/*") {
+            let end = comment(rest).ok_or_else(|| self.unreadable(self.at, "this comment has no end"))?;
+            self.take(end);
+            return Ok(());
+        }
+        if c.is_whitespace() {
+            self.take(c.len_utf8());
+            return Ok(());
+        }
+        if c == ';' {
+            self.end_statement()?;
+            self.at += 1;
+            self.open = Open::new(self.at);
+            return Ok(());
+        }
+        if !self.open.has_code {
+            self.open.has_code = true;
+            self.open.started = self.at;
+        }
+        match c {
+            '\'' | '"' | '`' => self.quoted(c, false),
+            '$' => self.dollar(),
+            ':' => self.colon(),
+            c if starts_name(c) => self.word(),
+            c => {
+                self.open.has_question_mark |= c == '?';
+                // A number and what is stuck to it is no place for a bind.
+                let end = rest.find(|c| !continues_name(c)).filter(|end| *end > 0);
+                self.take(end.unwrap_or(if continues_name(c) { rest.len() } else { c.len_utf8() }));
+                Ok(())
+            }
+        }
+    }
+
+    /// A word; a quote that follows `E` without a space has backslashes in it.
+    fn word(&mut self) -> Result<(), Unreadable> {
+        let rest = self.rest();
+        let end = rest.find(|c| !continues_name(c)).unwrap_or(rest.len());
+        let word = rest[..end].to_uppercase();
+        let escapes = word == "E" && rest[end..].starts_with('\'');
+        if self.open.words.len() < 2 {
+            self.open.words.push(word);
+        }
+        self.take(end);
+        if escapes { self.quoted('\'', true) } else { Ok(()) }
+    }
+
+    /// Text or a quoted name; the quote itself is doubled in there.
+    fn quoted(&mut self, quote: char, escapes: bool) -> Result<(), Unreadable> {
+        let mut chars = self.rest().char_indices().skip(1).peekable();
+        while let Some((at, c)) = chars.next() {
+            if escapes && c == '\\' {
+                chars.next();
+            } else if c == quote && chars.next_if(|(_, next)| *next == quote).is_none() {
+                self.take(at + quote.len_utf8());
+                return Ok(());
+            }
+        }
+        Err(self.unreadable(self.at, &format!("this {quote} has no counterpart")))
+    }
+
+    /// Text between dollars, as in `$body$ … $body$`.
+    fn dollar(&mut self) -> Result<(), Unreadable> {
+        let rest = self.rest();
+        let tag = &rest[..rest[1..].find(|c| !is_tag(c)).map_or(rest.len(), |end| end + 1)];
+        let opens = rest[tag.len()..].starts_with('$');
+        if !opens || tag[1..].starts_with(|c: char| c.is_ascii_digit()) {
+            let what = format!("{tag} stands for nothing here: name what is meant, like :shard");
+            return Err(self.unreadable(self.at, &what));
+        }
+        let delimiter = &rest[..=tag.len()];
+        let body = &rest[delimiter.len()..];
+        match body.find(delimiter) {
+            Some(end) => {
+                self.take(2 * delimiter.len() + end);
+                Ok(())
+            }
+            None => Err(self.unreadable(self.at, &format!("this {delimiter} has no counterpart"))),
+        }
+    }
+
+    /// A bind, a cast, or just a colon.
+    fn colon(&mut self) -> Result<(), Unreadable> {
+        let rest = self.rest();
+        if rest.starts_with("::") {
+            self.take(2);
+            return Ok(());
+        }
+        let name = &rest[1..];
+        let name = &name[..name.find(|c| !continues_name(c)).unwrap_or(name.len())];
+        if !name.starts_with(starts_name) {
+            self.take(1);
+            return Ok(());
+        }
+        let Some((_, bind)) = BINDS.iter().find(|(known, _)| *known == name) else {
+            let known: Vec<_> = BINDS.iter().map(|(known, _)| format!(":{known}")).collect();
+            let what = format!(
+                "nothing is called :{name}; there are {} (where no bind is meant, put a space after the colon)",
+                known.join(", ")
+            );
+            return Err(self.unreadable(self.at, &what));
+        };
+        let end = 1 + name.len();
+        let known = self.open.binds.iter().position(|known| known == bind);
+        let number = known.unwrap_or_else(|| {
+            self.open.binds.push(*bind);
+            self.open.binds.len() - 1
+        });
+        self.open.text.push_str(&format!("${}", number + 1));
+        self.at += end;
+        Ok(())
+    }
+
+    /// Takes so much of the text as it stands.
+    fn take(&mut self, length: usize) {
+        let end = self.at + length;
+        self.open.text.push_str(&self.text[self.at..end]);
+        self.at = end;
+    }
+
+    fn end_statement(&mut self) -> Result<(), Unreadable> {
+        let open = std::mem::replace(&mut self.open, Open::new(self.at));
+        if !open.has_code {
+            return Ok(());
+        }
+        let words: Vec<_> = open.words.iter().map(String::as_str).collect();
+        match words.as_slice() {
+            // Back to a savepoint of their own.
+            ["ROLLBACK", "TO"] => {}
+            [word @ ("BEGIN" | "START" | "COMMIT" | "END" | "ROLLBACK" | "ABORT"), ..]
+            | [word @ "PREPARE", "TRANSACTION"] => {
+                let what = format!(
+                    "{word}: all statements are one transaction already, and the end of the run commits it"
+                );
+                return Err(self.unreadable(open.started, &what));
+            }
+            _ => {}
+        }
+        let Open { text, binds, has_question_mark, .. } = open;
+        self.statements.push(Statement { text: text.trim().to_owned(), binds, has_question_mark });
+        Ok(())
+    }
+
+    fn unreadable(&self, at: usize, what: &str) -> Unreadable {
+        let before = &self.text[..at];
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        Unreadable {
+            line: before.matches('\n').count() + 1,
+            column: before[line_start..].chars().count() + 1,
+            what: what.to_owned(),
+        }
+    }
+}
+
+/// How long the comment is that the text begins with; comments nest.
+fn comment(text: &str) -> Option<usize> {
+    let (mut depth, mut at) = (0, 0);
+    loop {
+        let rest = &text[at..];
+        if rest.starts_with("/*") {
+            depth += 1;
+            at += 2;
+        } else if rest.starts_with("*/") {
+            depth -= 1;
+            at += 2;
+            if depth == 0 {
+                return Some(at);
+            }
+        } else {
+            at += rest.chars().next()?.len_utf8();
+        }
+    }
+}
+
+fn starts_name(c: char) -> bool {
+    c.is_alphabetic() || c == '_'
+}
+
+/// `$` too: `a$b` is one name.
+fn continues_name(c: char) -> bool {
+    c.is_alphanumeric() || c == '_' || c == '$'
+}
+
+fn is_tag(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(text: &str) -> (String, Vec<Bind>) {
+        let script = Script::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let [statement] = <[Statement; 1]>::try_from(script.statements).expect("one statement");
+        (statement.text, statement.binds)
+    }
+
+    /// Read as one statement that stays as it is.
+    #[track_caller]
+    fn untouched(text: &str) {
+        assert_eq!(one(text), (text.to_owned(), Vec::new()));
+    }
+
+    fn refused(text: &str) -> String {
+        Script::parse(text).expect_err(text).to_string()
+    }
+
+    #[test]
+    fn names_become_binds_in_the_order_of_their_first_use() {
+        assert_eq!(
+            one("INSERT INTO t VALUES (:scheduled_at, :job, :scheduled_at, :shards)"),
+            (
+                "INSERT INTO t VALUES ($1, $2, $1, $3)".into(),
+                vec![Bind::ScheduledAt, Bind::Job, Bind::Shards]
+            )
+        );
+        assert_eq!(one("SELECT :shard+:shards").0, "SELECT $1+$2");
+        assert_eq!(one("SELECT(:fence)").0, "SELECT($1)");
+        assert_eq!(one("SELECT a[:attempt]").1, [Bind::Attempt]);
+        assert_eq!(one("SELECT :idempotency_key").1, [Bind::IdempotencyKey]);
+    }
+
+    #[test]
+    fn a_cast_is_no_bind() {
+        assert_eq!(one("SELECT :scheduled_at::date, 'x'::text").0, "SELECT $1::date, 'x'::text");
+        untouched("SELECT '{1}'::int[]");
+    }
+
+    #[test]
+    fn text_names_and_comments_are_left_alone() {
+        for text in [
+            "SELECT 'a :job; b'",
+            "SELECT 'it''s :job'",
+            r"SELECT E'it\'s :job; ', 'x'",
+            r"SELECT e'\\', ' :job'",
+            r"SELECT 'C:\job\', ':job'",
+            "SELECT \"a :job;\"\" b\" FROM t",
+            "SELECT `a :job;` FROM t",
+            "SELECT 1 -- :job; until the end of the line\n + 1",
+            "SELECT 1 /* :job; /* deeper :job */ ; */ + 1",
+            "SELECT $$a :job; 'b$$",
+            "SELECT $body$a $$ :job; $other$ b$body$",
+            "SELECT a$1, a$b$ FROM t",
+            "SELECT a ? 'b', a @> b, 1:: text",
+            "SELECT arr[1:2], arr[lo: hi], x := 1",
+            "SELECT 'größe :job', größe FROM t",
+        ] {
+            untouched(text);
+        }
+    }
+
+    #[test]
+    fn statements_end_at_semicolons_that_stand_in_the_open() {
+        let script = Script::parse(
+            "-- first\nUPDATE a SET b = ';' WHERE c = :fence;\n;; /* nothing */ ;\nDELETE FROM d WHERE e = :job;\n",
+        )
+        .unwrap();
+        let texts: Vec<_> = script.statements.iter().map(|statement| statement.text.as_str()).collect();
+        assert_eq!(texts, ["-- first\nUPDATE a SET b = ';' WHERE c = $1", "DELETE FROM d WHERE e = $1"]);
+        assert_eq!(script.statements[1].binds, [Bind::Job]);
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_with_its_place() {
+        for (text, words) in [
+            ("SELECT 1,\n  :jbo", "line 2, column 3: nothing is called :jbo; there are :job,"),
+            ("SELECT :Job", ":Job"),
+            ("SELECT arr[lo:hi]", "put a space after the colon"),
+            ("SELECT 'a", "line 1, column 8: this ' has no counterpart"),
+            ("SELECT \"a", "this \" has no counterpart"),
+            ("SELECT /* a /* b */", "line 1, column 8: this comment has no end"),
+            ("SELECT $a$ b", "this $a$ has no counterpart"),
+            ("SELECT $1", "$1 stands for nothing here"),
+            ("SELECT $name", "$name stands for nothing here"),
+            ("", "no statement"),
+            (" ; -- a\n;", "no statement"),
+        ] {
+            let refusal = refused(text);
+            assert!(refusal.contains(words), "{text}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn a_script_cannot_end_its_own_transaction() {
+        for text in [
+            "COMMIT",
+            "SELECT 1;\n  -- so\n  commit; SELECT 2",
+            "begin",
+            "BEGIN IMMEDIATE",
+            "START TRANSACTION",
+            "END",
+            "ROLLBACK",
+            "abort;",
+            "PREPARE TRANSACTION 'x'",
+        ] {
+            assert!(refused(text).contains("one transaction already"), "{text}");
+        }
+        assert!(refused("SELECT 1;\n  -- so\n  commit").starts_with("line 3, column 3: "));
+        for text in ["SAVEPOINT a", "ROLLBACK TO a", "PREPARE p AS SELECT 1", "SELECT begin FROM t"] {
+            untouched(text);
+        }
+    }
+
+    #[test]
+    fn a_question_mark_is_noticed_outside_of_text() {
+        assert!(Script::parse("SELECT ?").unwrap().statements[0].has_question_mark);
+        assert!(!Script::parse("SELECT '?' -- ?").unwrap().statements[0].has_question_mark);
+    }
+}
