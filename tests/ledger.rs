@@ -4,6 +4,8 @@
 
 #[path = "ledger/claims.rs"]
 mod claims;
+#[path = "ledger/effects.rs"]
+mod effects;
 #[path = "ledger/fixture.rs"]
 mod fixture;
 #[path = "ledger/postgres.rs"]
@@ -95,6 +97,18 @@ conformance! {
         a_requeue_repeated_is_recorded_even_after_the_next_claim
         only_crashed_runs_count_as_crashes
         a_wish_to_cancel_is_not_lost_with_a_requeue
+    }
+    effects {
+        a_commit_ends_the_firing_and_keeps_the_work
+        what_is_dropped_without_a_commit_is_undone
+        a_run_that_was_taken_over_gets_no_transaction
+        a_run_commits_once
+        a_run_has_one_transaction_at_a_time
+        a_nested_transaction_does_not_commit_the_work
+        a_transaction_that_was_ended_by_a_statement_does_not_end_the_firing
+        a_run_without_a_ledger_gets_no_transaction
+        the_connection_is_that_of_the_ledgers_database
+        an_unknown_commit_is_answered_by_the_row
     }
     skips {
         a_skip_writes_a_row_that_ends_the_firing

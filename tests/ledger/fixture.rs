@@ -109,6 +109,11 @@ impl<F: Fixture> Site<F> {
         site
     }
 
+    /// Where the database is.
+    pub(crate) fn address(&self) -> String {
+        self.fixture.url()
+    }
+
     /// The same database under another namespace.
     pub(crate) async fn neighbour(&self, namespace: &str) -> Opened {
         let options = LedgerOptions { namespace: namespace.into(), ..self.fixture.options() };
