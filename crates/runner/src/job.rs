@@ -281,7 +281,8 @@ impl JobContext {
     /// ```
     ///
     /// A run has one such transaction at a time and commits at most one. The output that is set by then
-    /// is recorded with it. Waits for a place among the transactions of this kind of job.
+    /// is recorded with it. Waits, within the run's time, for a place among the transactions of this kind
+    /// of job and for a database that is away.
     ///
     /// # Errors
     /// [`EffectError`]: the run was taken over or has committed already, or the database is away.

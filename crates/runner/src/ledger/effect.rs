@@ -11,16 +11,17 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use lockcore::BootInstant;
-use sqlx::Connection;
 use sqlx::postgres::PgConnection;
 use sqlx::sqlite::SqliteConnection;
+use sqlx::{Database, SqlSafeStr as _};
+use sqlx_core::transaction::TransactionManager;
 
 use super::postgres::PostgresWork;
 use super::sqlite::SqliteWork;
 use super::{Answer, LedgerError, Run};
 use crate::clock::Clock;
 
-/// How long the outcome of a commit is left alone before it is asked for again.
+/// How long a database that did not answer is left alone before it is asked again.
 const ASK_AGAIN: Duration = Duration::from_millis(200);
 
 /// Opens effect transactions, on connections that the corridor never uses.
@@ -132,8 +133,20 @@ impl Effect {
         self.open()?;
         // From here on the value's drop closes what was opened.
         let mut transaction = Transaction { work: None, effect: self.clone(), output };
-        transaction.work = self.effects.begin(&self.terms).await?;
-        if transaction.work.is_none() { Err(EffectError::TakenOver) } else { Ok(transaction) }
+        loop {
+            match self.effects.begin(&self.terms).await {
+                Ok(None) => return Err(EffectError::TakenOver),
+                Ok(work) => transaction.work = work,
+                // Nothing has been done yet, so it may be tried again: a moment without the database
+                // need not cost the run its attempt.
+                Err(error) if error.is_unavailable() && !self.terms.left().is_zero() => {
+                    tokio::time::sleep(ASK_AGAIN).await;
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            }
+            return Ok(transaction);
+        }
     }
 
     /// Whether COMMIT was sent: from then on the ledger may have ended the run by our own hand.
@@ -205,7 +218,7 @@ impl Transaction {
     /// [`EffectError::OtherDatabase`] where it is in SQLite.
     pub fn postgres(&mut self) -> Result<&mut PgConnection, EffectError> {
         match self.work.as_mut().map(|work| &mut work.0) {
-            Some(Inner::Postgres(work)) => Ok(work.connection()),
+            Some(Inner::Postgres(work)) => work.connection(),
             _ => Err(EffectError::OtherDatabase { found: "SQLite" }),
         }
     }
@@ -291,10 +304,16 @@ impl Work {
 /// savepoint, and ending that one does not end ours.
 ///
 /// Boxed, so that any task may wait for it: the compiler does not see for itself that it is `Send`.
-pub(super) fn begin<'c, C: Connection>(
-    connection: &'c mut C,
+pub(super) fn begin<'c, DB: Database>(
+    connection: &'c mut DB::Connection,
     how: &'static str,
 ) -> BoxFuture<'c, Result<(), sqlx::Error>> {
-    // The guard would undo it when it goes; our own value does that, by closing the connection.
-    Box::pin(async move { connection.begin_with(how).await.map(std::mem::forget) })
+    Box::pin(<DB::TransactionManager as TransactionManager>::begin(connection, Some(how.into_sql_str())))
+}
+
+/// Commits what [`begin`] began.
+pub(super) fn commit<DB: Database>(
+    connection: &mut DB::Connection,
+) -> BoxFuture<'_, Result<(), sqlx::Error>> {
+    Box::pin(<DB::TransactionManager as TransactionManager>::commit(connection))
 }

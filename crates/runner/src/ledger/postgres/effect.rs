@@ -10,10 +10,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use sqlx::postgres::{PgConnectOptions, PgConnection};
-use sqlx::{Connection as _, Executor as _};
+use sqlx::pool::PoolConnection;
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgRow};
+use sqlx::{Connection as _, Executor as _, Postgres};
 use tokio::runtime::{Handle, Id};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use super::PostgresLedger;
@@ -23,50 +23,53 @@ use super::rows::{get, millis};
 use crate::ledger::effect::{self, EffectError, EffectTerms, Effects, Inner, Work};
 use crate::ledger::{Answer, LedgerError, LedgerOptions, Run};
 
-/// Transactions at once of one runtime.
-const PLACES: usize = 8;
+/// Connections of one runtime.
+const CONNECTIONS: u32 = 8;
 
 const BEGIN: &str = "begin an effect";
 const SETTLE: &str = "end the run of an effect";
 const COMMIT: &str = "commit an effect";
 const CONFIRM: &str = "confirm an effect";
 
-/// A connection for each transaction, closed with it: what a job leaves in its session (settings,
-/// temporary tables, advisory locks) is nothing for the next one.
-///
-/// Each connection lives on the runtime that asked for it, and each runtime has its own places: jobs may
-/// block the threads of theirs, and must then hold up nobody else.
+/// A small pool for each runtime that asks: a connection stalls with the runtime that it was opened on,
+/// and jobs may block theirs.
 #[derive(Clone)]
-pub(super) struct EffectDoor {
+pub(super) struct EffectPools {
     connect: PgConnectOptions,
     timeout: Duration,
-    places: Arc<Mutex<HashMap<Id, Arc<Semaphore>>>>,
+    pooler: bool,
+    pools: Arc<Mutex<HashMap<Id, PgPool>>>,
 }
 
-impl fmt::Debug for EffectDoor {
+impl fmt::Debug for EffectPools {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The options hold a password.
-        f.debug_struct("EffectDoor").field("timeout", &self.timeout).finish_non_exhaustive()
+        f.debug_struct("EffectPools").field("timeout", &self.timeout).finish_non_exhaustive()
     }
 }
 
-impl EffectDoor {
+impl EffectPools {
+    /// Opens nothing yet.
     pub(super) fn new(connect: &PgConnectOptions, options: &LedgerOptions) -> Self {
-        Self { connect: connect.clone(), timeout: options.timeout, places: Arc::default() }
+        let LedgerOptions { timeout, pooler, .. } = *options;
+        Self { connect: connect.clone(), timeout, pooler, pools: Arc::default() }
     }
 
-    /// A place among the transactions of the caller's runtime.
-    async fn place(&self) -> Result<OwnedSemaphorePermit, Failure> {
-        let runtime = Handle::current().id();
-        let places = {
-            let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-            places.entry(runtime).or_insert_with(|| Arc::new(Semaphore::new(PLACES))).clone()
-        };
-        Ok(places.acquire_owned().await.map_err(|_| sqlx::Error::PoolClosed)?)
-    }
-
-    async fn connection(&self) -> Result<PgConnection, Failure> {
-        Ok(PgConnection::connect_with(&self.connect).await?)
+    /// The pool of the runtime that the caller runs on.
+    fn here(&self) -> PgPool {
+        let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        let pool = pools.entry(Handle::current().id()).or_insert_with(|| {
+            PgPoolOptions::new()
+                .max_connections(CONNECTIONS)
+                // Whoever waits does so within the time of its run.
+                .acquire_timeout(Duration::from_secs(24 * 3600))
+                // A round trip; but a stale connection would cost a run an attempt, perhaps its only one.
+                .test_before_acquire(true)
+                .idle_timeout(Duration::from_secs(60))
+                .max_lifetime(Duration::from_secs(600))
+                .connect_lazy_with(self.connect.clone())
+        });
+        pool.clone()
     }
 }
 
@@ -85,15 +88,16 @@ async fn within<T>(
 impl Effects for PostgresLedger {
     fn begin<'a>(&'a self, terms: &'a EffectTerms) -> Answer<'a, Option<Work>> {
         Box::pin(async move {
-            let place = within(terms.left(), BEGIN, self.effects.place()).await?;
-            let opened = within(self.effects.timeout, BEGIN, self.open_effect(place, terms)).await?;
+            let acquire = async { Ok(self.effects.here().acquire().await?) };
+            let connection = within(terms.left(), BEGIN, acquire).await?;
+            let opened = within(self.effects.timeout, BEGIN, self.open_effect(connection, terms)).await?;
             Ok(opened.map(|work| Work(Inner::Postgres(work))))
         })
     }
 
     fn committed(&self, run: Run) -> Answer<'_, bool> {
         Box::pin(within(self.effects.timeout, CONFIRM, async move {
-            let mut connection = self.effects.connection().await?;
+            let mut connection = PgConnection::connect_with(&self.effects.connect).await?;
             let mut transaction = connection.begin().await?;
             let found = self.of_run(include_str!("sql/effect_committed.sql"), run);
             let row = found.persistent(false).fetch_optional(&mut *transaction).await?;
@@ -107,35 +111,34 @@ impl Effects for PostgresLedger {
 impl PostgresLedger {
     async fn open_effect(
         &self,
-        place: OwnedSemaphorePermit,
+        connection: PoolConnection<Postgres>,
         terms: &EffectTerms,
     ) -> Result<Option<PostgresWork>, Failure> {
-        let mut connection = self.effects.connection().await?;
+        let mut session = Session { connection: Some(connection), pooler: self.effects.pooler };
         // Whatever the database's defaults are: under a stricter isolation the run's own heartbeats
         // would make its last statement fail.
-        effect::begin(&mut connection, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE").await?;
+        let how = "BEGIN ISOLATION LEVEL read committed READ WRITE";
+        effect::begin::<Postgres>(session.live()?, how).await?;
         let begin = self
             .of_run(include_str!("sql/effect_begin.sql"), terms.run)
             .bind(millis(terms.left()).max(1).to_string())
             .bind(millis(terms.lease).max(1).to_string())
             // Half of it: the lease was renewed at most a third of it ago, so two thirds are left.
             .bind((millis(terms.lease) / 2).max(1).to_string());
-        let row = begin.persistent(false).fetch_one(&mut connection).await?;
+        let row = session.row(begin).await?.ok_or(sqlx::Error::RowNotFound)?;
         if !get::<bool>(&row, "ours")? {
             return Ok(None);
         }
         let mark: String = get(&row, "mark")?;
         if terms.attempt > 1 {
-            let evict = sqlx::query(include_str!("sql/effect_evict.sql")).bind(&mark);
-            evict.persistent(false).execute(&mut connection).await?;
+            session.row(sqlx::query(include_str!("sql/effect_evict.sql")).bind(&mark)).await?;
         }
         Ok(Some(PostgresWork {
-            connection,
+            session,
             namespace: self.namespace.clone(),
             timeout: self.effects.timeout,
             mark,
             search_path: get(&row, "search_path")?,
-            _place: place,
         }))
     }
 
@@ -148,17 +151,16 @@ impl PostgresLedger {
 /// An open transaction. Dropped, its connection is closed, and the server rolls it back.
 #[derive(Debug)]
 pub(in crate::ledger) struct PostgresWork {
-    connection: PgConnection,
+    session: Session,
     namespace: Arc<str>,
     timeout: Duration,
     mark: String,
     search_path: String,
-    _place: OwnedSemaphorePermit,
 }
 
 impl PostgresWork {
-    pub(in crate::ledger) fn connection(&mut self) -> &mut PgConnection {
-        &mut self.connection
+    pub(in crate::ledger) fn connection(&mut self) -> Result<&mut PgConnection, EffectError> {
+        self.session.live().map_err(|failure| failure.while_we(BEGIN).into())
     }
 
     pub(in crate::ledger) async fn settle(
@@ -166,8 +168,7 @@ impl PostgresWork {
         terms: &EffectTerms,
         output: Option<String>,
     ) -> Result<(), EffectError> {
-        // The row's lock is free but for the moment of a heartbeat.
-        match within(self.timeout, SETTLE, self.end_run(terms.run, output)).await? {
+        match within(terms.left(), SETTLE, self.end_run(terms.run, output)).await? {
             Ended::Ours => Ok(()),
             Ended::TakenOver => Err(EffectError::TakenOver),
             Ended::Elsewhere => Err(EffectError::Broken),
@@ -175,11 +176,10 @@ impl PostgresWork {
     }
 
     async fn end_run(&mut self, run: Run, output: Option<String>) -> Result<Ended, Failure> {
-        let connection = &mut self.connection;
         let path = sqlx::query(include_str!("sql/effect_path.sql")).bind(&self.search_path);
-        match path.persistent(false).execute(&mut *connection).await {
+        match self.session.row(path).await {
             // A statement had failed and the job went on: the server takes nothing but a rollback.
-            Err(error) if code(&error) == Some("25P02") => return Ok(Ended::Elsewhere),
+            Err(Failure::Sql(error)) if code(&error) == Some("25P02") => return Ok(Ended::Elsewhere),
             done => done?,
         };
         let settle = sqlx::query(include_str!("sql/effect_settle.sql"))
@@ -188,21 +188,24 @@ impl PostgresWork {
             .bind(run.fence.0)
             .bind(&self.mark)
             .bind(output);
-        if settle.persistent(false).fetch_optional(&mut *connection).await?.is_some() {
+        if self.session.row(settle).await?.is_some() {
             return Ok(Ended::Ours);
         }
         let whole = sqlx::query(include_str!("sql/effect_whole.sql")).bind(&self.mark);
-        let row = whole.persistent(false).fetch_one(connection).await?;
-        Ok(if get(&row, "whole")? { Ended::TakenOver } else { Ended::Elsewhere })
+        let whole = self.session.row(whole).await?.map(|row| get::<bool>(&row, "whole")).transpose()?;
+        Ok(if whole == Some(true) { Ended::TakenOver } else { Ended::Elsewhere })
     }
 
     /// Commits, however long that takes (constraints may be checked only now): the run's own limits end
     /// the wait.
     pub(in crate::ledger) async fn commit(mut self) -> Result<(), LedgerError> {
-        let committed = self.connection.execute("COMMIT").await;
-        committed.map_err(|error| Failure::from(error).while_we(COMMIT))?;
-        // In order, or else the server's log complains. It has committed, come what may.
-        drop(timeout(self.timeout, self.connection.close()).await);
+        let committed = match self.session.live() {
+            Ok(connection) => effect::commit::<Postgres>(connection).await.map_err(Failure::from),
+            Err(failure) => Err(failure),
+        };
+        committed.map_err(|failure| failure.while_we(COMMIT))?;
+        // It has committed, come what may; a connection that is not clean in time is closed.
+        drop(timeout(self.timeout, self.session.give_back()).await);
         Ok(())
     }
 }
@@ -213,4 +216,42 @@ enum Ended {
     TakenOver,
     /// The transaction that we began is broken, or is no more.
     Elsewhere,
+}
+
+/// A borrowed connection, closed unless it is given back: the pool would wait for what the server still
+/// works on.
+#[derive(Debug)]
+struct Session {
+    connection: Option<PoolConnection<Postgres>>,
+    pooler: bool,
+}
+
+impl Session {
+    fn live(&mut self) -> Result<&mut PgConnection, Failure> {
+        match &mut self.connection {
+            Some(connection) => Ok(connection),
+            None => Err(sqlx::Error::PoolClosed.into()),
+        }
+    }
+
+    async fn row(&mut self, statement: Statement<'_>) -> Result<Option<PgRow>, Failure> {
+        let statement = statement.persistent(!self.pooler);
+        Ok(statement.fetch_optional(self.live()?).await?)
+    }
+
+    async fn give_back(&mut self) {
+        let Ok(connection) = self.live() else { return };
+        if connection.execute(include_str!("sql/effect_cleanse.sql")).await.is_ok() {
+            // Now clean, it may go the usual way.
+            drop(self.connection.take());
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            drop(connection.detach());
+        }
+    }
 }

@@ -43,7 +43,7 @@ use chrono::{DateTime, Utc};
 use sqlx::postgres::PgConnectOptions;
 
 use self::connection::{Link, connect_options};
-use self::effect::EffectDoor;
+use self::effect::EffectPools;
 use super::{
     Answer, AttemptRow, Claim, ClaimRequest, Counted, Decision, Due, Enqueue, Enqueued, Expired, FiringId,
     FiringRow, Heartbeat, HistoryFilter, Horizon, JobRegistration, JobRow, Ledger, LedgerError,
@@ -64,7 +64,7 @@ pub struct PostgresLedger {
     /// Everything that can wait.
     upkeep: Link,
     /// Jobs' own transactions.
-    effects: EffectDoor,
+    effects: EffectPools,
 }
 
 impl PostgresLedger {
@@ -100,7 +100,7 @@ impl PostgresLedger {
             corridor: Link::new(connect, options, 8),
             pulse: Link::new(connect, options, 2),
             upkeep: Link::new(connect, options, 4),
-            effects: EffectDoor::new(connect, options),
+            effects: EffectPools::new(connect, options),
         }
     }
 }

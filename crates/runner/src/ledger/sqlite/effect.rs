@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use lockcore::BootInstant;
 use sqlx::Connection as _;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use sqlx::sqlite::{Sqlite, SqliteConnectOptions, SqliteConnection};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
@@ -87,7 +87,7 @@ impl SqliteLedger {
         // A new one each time: what a job leaves in its session is nothing for the next one.
         let mut connection = connect(&door.options).await?;
         loop {
-            match effect::begin(&mut connection, "BEGIN IMMEDIATE").await {
+            match effect::begin::<Sqlite>(&mut connection, "BEGIN IMMEDIATE").await {
                 Ok(()) => break,
                 Err(error) if is_busy(&error) => tokio::time::sleep(jitter()).await,
                 Err(error) => return Err(error.into()),
@@ -151,7 +151,7 @@ impl SqliteWork {
     }
 
     pub(in crate::ledger) async fn commit(mut self) -> Result<(), LedgerError> {
-        let committed = sqlx::query("COMMIT").execute(&mut self.connection).await;
+        let committed = effect::commit::<Sqlite>(&mut self.connection).await;
         committed.map_err(|error| Fault::from(error).while_doing(COMMIT))?;
         // In order, so that the file is free when the job goes on. It has committed, come what may.
         drop(self.connection.close().await);
