@@ -40,6 +40,7 @@ pub(crate) fn context(licence: Duration) -> (JobContext, Levers) {
         kill_grace: PATIENCE,
         cancel: cancel.clone(),
         licence: receiver,
+        effect: None,
     });
     (context, Levers { cancel, _licence: sender })
 }
