@@ -68,3 +68,15 @@ pub(crate) fn assert_documented(page: &Page) {
     };
     assert!(absent.iter().all(|name| may_be(&name)), "not on the page: {absent:?}");
 }
+
+#[test]
+fn every_metric_that_an_alert_asks_for_is_in_the_table() {
+    let rows = rows();
+    let (_, alerts) = PAGE.split_once("## Alerts").unwrap();
+    let words = alerts.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let named: BTreeSet<&str> = words.filter(|word| word.starts_with("runner_")).collect();
+    assert!(named.len() > 8, "{named:?}");
+    for name in named {
+        assert!(rows.contains_key(name.trim_end_matches("_bucket")), "{name} is in no row");
+    }
+}

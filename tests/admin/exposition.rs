@@ -84,19 +84,21 @@ impl Page {
         Ok(())
     }
 
-    /// The sum over all series of `name` that have these labels.
+    /// The sum over all lines of this name that have these labels; for a histogram the name ends in
+    /// `_count`, `_sum` or `_bucket`.
+    #[track_caller]
     pub(crate) fn sum(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
-        let family = self.families.get(name).unwrap_or_else(|| panic!("{name} is not on the page"));
+        let mut samples = self
+            .families
+            .values()
+            .flat_map(|family| &family.samples)
+            .filter(|(line, ..)| line == name)
+            .peekable();
+        assert!(samples.peek().is_some(), "{name} is not on the page");
         let wanted = |of: &Labels| {
             labels.iter().all(|(name, value)| of.get(*name).is_some_and(|label| label == value))
         };
-        family.samples.iter().filter(|(line, of, _)| line == name && wanted(of)).map(|sample| sample.2).sum()
-    }
-
-    /// How many samples a histogram has over all its series.
-    pub(crate) fn count(&self, name: &str) -> f64 {
-        let family = &self.families[name];
-        family.samples.iter().filter(|(line, ..)| line.ends_with("_count")).map(|sample| sample.2).sum()
+        samples.filter(|(_, of, _)| wanted(of)).map(|sample| sample.2).sum()
     }
 }
 
@@ -227,7 +229,10 @@ fn a_page_by_the_rules_is_read_and_every_broken_rule_is_found() {
     let page = Page::parse(good).unwrap();
     assert_eq!(page.sum("a_total", &[]), 3.0);
     assert_eq!(page.sum("a_total", &[("why", "say \"no\"\n")]), 3.0);
-    assert_eq!((page.count("h"), page.families["a_total"].help.as_str()), (2.0, "What \\ it \n is."));
+    assert_eq!(
+        (page.sum("h_count", &[]), page.families["a_total"].help.as_str()),
+        (2.0, "What \\ it \n is.")
+    );
     for (from, to) in [
         ("h_count 2\n", "h_count 2"),
         ("h_count 2\n", "h_count 3\n"),

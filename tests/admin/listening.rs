@@ -42,6 +42,14 @@ fn clients_that_say_nothing_or_dribble_keep_no_probe_waiting() {
         }
     }
     answers_promptly(address);
+    // The first made room for the others, long before its time to ask was over.
+    let mut first = slow.remove(0);
+    first.set_read_timeout(Some(PROMPT)).unwrap();
+    let closed = match first.read(&mut [0; 1]) {
+        Ok(read) => read == 0,
+        Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
+    };
+    assert!(closed, "200 connections are open at once");
     // The last of them is among those that are kept, and has a few seconds to ask; then it is closed.
     let mut last = slow.pop().unwrap();
     let mut rest = Vec::new();

@@ -71,7 +71,7 @@ fn after_flushes_of_redis_the_numbers_show_what_each_layer_caught() {
         if counts.iter().all(|count| *count > 0.0) { Ok(()) } else { Err(format!("{counts:?}")) }
     });
     let pages = seen.into_inner();
-    let firings: f64 = pages.iter().map(|page| page.count("runner_firing_lateness_seconds")).sum();
+    let firings = total(&pages, "runner_firing_lateness_seconds_count", &[]);
     assert!(firings >= 10.0, "lateness of {firings} firings");
     assert!(total(&pages, "runner_firings_total", &[("state", "succeeded")]) >= 5.0);
     assert!(pages.iter().all(|page| page.sum("runner_clock_offset_seconds", &[]).abs() < 5.0));
@@ -97,7 +97,9 @@ fn before_anything_has_happened_every_counter_is_there_with_zero() {
         "[jobs.yearly]\nschedule = \"0 0 1 1 *\"\nkind = \"command\"\nparams = { argv = [\"true\"] }\n",
     );
     let replicas = deployment.start(1);
-    let page = page(address(&replicas[0]));
+    let address = address(&replicas[0]);
+    replicas[0].wait_for_line(START, |line| line.contains("INFO ready"));
+    let page = page(address);
     assert_documented(&page);
     let mut counters = 0;
     for (name, family) in page.families.iter().filter(|(_, family)| family.kind == "counter") {
@@ -112,6 +114,42 @@ fn before_anything_has_happened_every_counter_is_there_with_zero() {
     assert_eq!(page.sum("runner_firings_total", &[("job", "yearly"), ("state", "failed")]), 0.0);
     assert_eq!(page.sum("runner_heartbeat_missed_total", &[]), 0.0);
     end(replicas);
+}
+
+#[test]
+fn a_run_shows_its_renewals_while_it_goes_on() {
+    let deployment = alone().job("long", Duration::from_secs(20), "every = \"1s\"\ntimeout = \"1m\"");
+    let replicas = deployment.start(1);
+    let address = address(&replicas[0]);
+    wait_until_blocking(Duration::from_secs(15), || {
+        let page = page(address);
+        let renewed = page.sum("runner_lock_renewals_total", &[("outcome", "renewed")]);
+        let running = page.sum("runner_ledger_claims_total", &[("job", "long"), ("outcome", "won")]);
+        let released = page.sum("runner_lock_hold_seconds_count", &[("job", "long")]);
+        assert_eq!(released, 0.0, "the run ended before its renewals were seen");
+        if running == 1.0 && renewed >= 2.0 {
+            Ok(())
+        } else {
+            Err(format!("{running} runs, {renewed} renewals"))
+        }
+    });
+}
+
+#[test]
+fn a_vanished_owner_is_counted_by_the_replica_that_notices() {
+    let deployment =
+        alone().ttl("1s").job("long", Duration::from_secs(20), "every = \"1s\"\ntimeout = \"1m\"");
+    let mut owner = deployment.replica().spawn();
+    crate::cluster::wait_for_starts(deployment.effects(), "long", 1, START);
+    let other = deployment.replica().spawn();
+    let address = address(&other);
+    other.wait_for_line(START, |line| line.contains("INFO ready"));
+    owner.kill9();
+    wait_until_blocking(LONG, || {
+        let labels = [("job", "long"), ("state", "queued"), ("reason", "owner_lost")];
+        let swept = page(address).sum("runner_firings_total", &labels);
+        if swept == 1.0 { Ok(()) } else { Err(format!("{swept} runs swept")) }
+    });
 }
 
 #[test]
