@@ -27,10 +27,11 @@ fn a_commit_whose_reply_is_lost_has_happened_once_and_the_firing_has_succeeded()
         let row = rows.first().ok_or("no row yet")?;
         if row["state"] == "running" { Err(format!("{row}")) } else { Ok(row.clone()) }
     });
-    assert_eq!(proxy.swallowed(), 1);
     assert_eq!((state(&row).as_str(), &row["attempt"]), ("succeeded", &1.into()));
     let line = replica.wait_for_line(Duration::from_secs(20), |line| line.contains("succeeded"));
     assert!(line.contains("attempt=1"), "{line}");
+    assert_eq!(proxy.swallowed(), 1);
+    assert_eq!(deployment.history("pay"), [row], "asking for the outcome changed it");
     assert_eq!(effects(&database, "pay").into_values().collect::<Vec<_>>(), [1]);
     end(std::slice::from_mut(&mut replica));
 }

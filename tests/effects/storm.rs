@@ -13,12 +13,8 @@ use crate::table::{
 /// Longer than a start takes on a busy machine.
 const START: Duration = Duration::from_secs(30);
 
-fn roll(sides: u8) -> u8 {
-    uuid_byte() % sides
-}
-
-fn uuid_byte() -> u8 {
-    // The test's dice: the standard library's own seeds are random enough.
+/// The seeds of the standard library's hashers are random enough.
+fn dice() -> u8 {
     use std::hash::{BuildHasher, Hasher};
     std::hash::RandomState::new().build_hasher().finish().to_le_bytes()[0]
 }
@@ -26,16 +22,16 @@ fn uuid_byte() -> u8 {
 /// Kills or freezes one of them, now and then, and starts another in its place.
 fn disturb(deployment: &Deployment, replicas: &mut [Replica], rounds: usize) {
     for _ in 0..rounds {
-        let_pass(Duration::from_millis(300 + 5 * u64::from(uuid_byte())));
-        let victim = &mut replicas[usize::from(roll(2))];
-        if roll(2) == 0 {
+        let_pass(Duration::from_millis(300 + 5 * u64::from(dice())));
+        let victim = &mut replicas[usize::from(dice() % 2)];
+        if dice() < 128 {
             victim.kill9();
             *victim = deployment.replica().spawn();
             victim.wait_for_line(START, |line| line.contains("ready"));
         } else {
             // Shorter and longer than the lease of two seconds.
             victim.stop();
-            let_pass(Duration::from_millis(500 + 14 * u64::from(uuid_byte())));
+            let_pass(Duration::from_millis(500 + 14 * u64::from(dice())));
             victim.cont();
         }
     }
