@@ -1,8 +1,10 @@
 //! Exactly one committed effect for each firing, while owners are killed and frozen and the lock is
 //! flushed: counted in a table in which nothing is UNIQUE.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+#[path = "effects/binds.rs"]
+mod binds;
 #[expect(dead_code, reason = "the fault tests use all of it")]
 #[path = "faults/cluster.rs"]
 mod cluster;

@@ -9,6 +9,7 @@ use runner::ledger::{Effect, EffectTerms, Heartbeat, Opened, Run, Settled};
 use runner::sqlx::{self, AssertSqlSafe, Connection as _, PgConnection, SqliteConnection};
 use runner::{Cancel, ContextParts, EffectError, JobContext, Transaction};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 use crate::fixture::{Fixture, HOUR, Postgres, Site, ended, eventually, run, succeeded};
 use crate::sqlite_file::Sqlite;
@@ -280,7 +281,8 @@ mod in_postgres {
         prepare(&site).await;
         let abandoned = site.abandoned(Delivery::AtLeastOnce).await;
         let mut left = context(&site, abandoned, 1, HOUR).await.transaction().await.unwrap();
-        let asleep = tokio::task::spawn(async move {
+        let mut asleep = JoinSet::new();
+        asleep.spawn(async move {
             let slept = say(&mut left, "INSERT INTO notes VALUES ('first'); SELECT pg_sleep(600)").await;
             (slept.is_err(), left.commit().await.is_err())
         });
@@ -294,7 +296,7 @@ mod in_postgres {
         sweep(&site, abandoned).await;
         let next = run(site.win(&crate::fixture::take(&site.firing(SECOND).await, abandoned.id)).await);
         let mut transaction = context(&site, next, 2, HOUR).await.transaction().await.unwrap();
-        assert_eq!(asleep.await.unwrap(), (true, true));
+        assert_eq!(asleep.join_all().await, [(true, true)]);
         work(&mut transaction).await;
         transaction.commit().await.unwrap();
         assert_eq!(notes(&site).await, 1);
@@ -396,11 +398,12 @@ mod in_sqlite {
         let mut transaction = context(&site, abandoned, 1, HOUR).await.transaction().await.unwrap();
         work(&mut transaction).await;
         let upkeep = site.opened.upkeep.clone();
-        let mut sweep = tokio::task::spawn(async move { upkeep.sweep(&[suspect]).await.unwrap() });
-        let early = tokio::time::timeout(Duration::from_millis(200), &mut sweep).await;
+        let mut sweep = JoinSet::new();
+        sweep.spawn(async move { upkeep.sweep(&[suspect]).await.unwrap() });
+        let early = tokio::time::timeout(Duration::from_millis(200), sweep.join_next()).await;
         assert!(early.is_err(), "{early:?}");
         transaction.commit().await.unwrap();
-        assert_eq!(sweep.await.unwrap(), []);
+        assert_eq!(sweep.join_all().await, [[]]);
         assert_eq!(site.state(abandoned.id).await.0, State::Succeeded);
         assert_eq!(notes(&site).await, 1);
     }
