@@ -240,9 +240,14 @@ impl Session {
     }
 
     async fn give_back(&mut self) {
-        let Ok(connection) = self.live() else { return };
-        if connection.execute(include_str!("sql/effect_cleanse.sql")).await.is_ok() {
-            // Now clean, it may go the usual way.
+        // Behind a pooler it would meet another session, and what is left in ours is the pooler's to clean.
+        let is_clean = self.pooler
+            || match self.live() {
+                Ok(connection) => connection.execute(include_str!("sql/effect_cleanse.sql")).await.is_ok(),
+                Err(_) => false,
+            };
+        if is_clean {
+            // The usual way, which the pool takes by itself.
             drop(self.connection.take());
         }
     }
