@@ -1,8 +1,11 @@
 //! `runner exec`: one firing in the foreground.
 
 use std::path::Path;
+use std::time::Duration;
 
 use testbed::Deployment;
+
+use crate::kinds::{misbehaving, with_args};
 
 fn deployment(script: &str) -> Deployment {
     let argv = serde_json::json!(["/bin/sh", "-c", script]);
@@ -38,4 +41,18 @@ fn exec_of_an_unknown_job_names_those_that_are_there() {
     let done = deployment("true").run(&["exec", "jbo"]);
     assert_eq!(done.status.code(), Some(1));
     assert!(done.stderr.contains("there is no job \"jbo\"; the file declares job"), "{done:?}");
+}
+
+#[test]
+fn a_second_signal_ends_exec_even_when_the_run_cannot_be_stopped() {
+    let deployment = misbehaving("{ block_for = 60 }", "timeout = \"50s\"\nkill_grace = \"100ms\"");
+    let mut exec = with_args(&deployment, &["exec", "job"]).spawn();
+    let soon = Duration::from_secs(20);
+    exec.wait_for_line(soon, |line| line.contains("started"));
+    exec.terminate();
+    exec.wait_for_line(soon, |line| line.contains("stuck: the run ignores its cancellation"));
+    exec.terminate();
+    let status = exec.wait_exit(Duration::from_secs(10));
+    assert!(!status.success(), "{status:?}");
+    exec.wait_for_line(soon, |line| line.contains("left behind: the run did not end"));
 }

@@ -111,7 +111,7 @@ pub(crate) fn wait_for_first(
     })
 }
 
-fn with_args(deployment: &Deployment, args: &[&str]) -> testbed::ReplicaBuilder {
+pub(crate) fn with_args(deployment: &Deployment, args: &[&str]) -> testbed::ReplicaBuilder {
     let config = deployment.config();
     let mut all = vec!["--config", config.to_str().unwrap()];
     all.extend(args);

@@ -1,7 +1,5 @@
 //! How a replica ends: stop taking firings, let runs finish, interrupt the rest, go.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -15,7 +13,7 @@ pub(crate) struct Drain {
     closing: CancellationToken,
     interrupting: CancellationToken,
     abandoning: CancellationToken,
-    stuck: Arc<AtomicBool>,
+    stuck: CancellationToken,
 }
 
 impl Drain {
@@ -36,16 +34,16 @@ impl Drain {
         self.abandoning.cancel();
     }
 
-    /// A run ignores its cancellation: leave, and say so by the exit code.
+    /// A run ignores its cancellation: leave, and say so by the exit code. The others may finish.
     pub(crate) fn give_up_on_stuck_run(&self) {
-        self.stuck.store(true, Ordering::Relaxed);
-        self.interrupt();
+        self.stuck.cancel();
+        self.close();
     }
 
     /// Whether a run that ignored its cancellation is why we leave.
     #[must_use]
     pub(crate) fn is_stuck(&self) -> bool {
-        self.stuck.load(Ordering::Relaxed)
+        self.stuck.is_cancelled()
     }
 
     /// Whether step one was taken.
@@ -57,7 +55,7 @@ impl Drain {
     /// Ends when step one is taken.
     ///
     /// # Cancel safety
-    /// Safe to drop, as are the two others.
+    /// Safe to drop, as are the three others.
     pub(crate) async fn closing(&self) {
         self.closing.cancelled().await;
     }
@@ -70,6 +68,11 @@ impl Drain {
     /// Ends when step three is taken.
     pub(crate) async fn abandoning(&self) {
         self.abandoning.cancelled().await;
+    }
+
+    /// Ends when a run that ignores its cancellation is given up on.
+    pub(crate) async fn stuck(&self) {
+        self.stuck.cancelled().await;
     }
 }
 
@@ -160,5 +163,14 @@ mod tests {
         drain.abandon();
         drain.abandoning().await;
         assert!(!drain.is_stuck());
+    }
+
+    #[tokio::test]
+    async fn a_stuck_run_makes_the_replica_leave_without_interrupting_the_others_at_once() {
+        let drain = Drain::default();
+        drain.give_up_on_stuck_run();
+        drain.stuck().await;
+        assert!(drain.is_stuck() && drain.is_closing());
+        assert!(!drain.interrupting.is_cancelled());
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use chrono::{DurationRound, TimeDelta};
 
@@ -15,6 +16,9 @@ use crate::registry::{BoundJob, Registry};
 use crate::runner::{Engine, StartError, Vitals};
 use crate::runtimes::Runtimes;
 use crate::upkeep::registrations;
+
+/// How long the second signal waits for a run that cannot be stopped.
+const PARTING: Duration = Duration::from_secs(1);
 
 /// Runs a job once, now, in the foreground, through both layers.
 #[derive(Debug, clap::Args)]
@@ -49,7 +53,11 @@ pub(crate) fn run(args: &ExecArgs, config: &Config, registry: &Registry, out: &m
     });
     match fate {
         Ok(_) if drain.is_stuck() => ExitCode::from(STUCK),
-        Ok(fate) => tell(&fate, out),
+        Ok(Some(fate)) => tell(&fate, out),
+        Ok(None) => {
+            complain(&"left behind: the run did not end; a replica takes over when its lease is over");
+            ExitCode::from(FAILED)
+        }
         Err(error) => {
             complain_with_causes(&error);
             ExitCode::from(FAILED)
@@ -57,7 +65,8 @@ pub(crate) fn run(args: &ExecArgs, config: &Config, registry: &Registry, out: &m
     }
 }
 
-async fn walk(engine: &Engine, job: &BoundJob, mut signals: Signals) -> Fate {
+/// The firing's fate; none if the run ends neither by itself nor when asked to, and ends with this process.
+async fn walk(engine: &Engine, job: &BoundJob, mut signals: Signals) -> Option<Fate> {
     let now = engine.executor.pulse.now();
     let firing = Firing {
         job: job.spec.name.clone(),
@@ -70,7 +79,11 @@ async fn walk(engine: &Engine, job: &BoundJob, mut signals: Signals) -> Fate {
     tokio::pin!(walk);
     loop {
         tokio::select! {
-            fate = &mut walk => return fate,
+            biased;
+            fate = &mut walk => return Some(fate),
+            () = engine.drain.stuck() => return None,
+            // What waits for the ledger or the lock leaves off now, and can still say how far it came.
+            () = engine.drain.abandoning() => return tokio::time::timeout(PARTING, &mut walk).await.ok(),
             // Someone waits at the terminal: the first signal stops the run, the next one us.
             () = signals.next() => {
                 if engine.drain.is_closing() {
