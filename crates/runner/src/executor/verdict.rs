@@ -8,7 +8,7 @@ use crate::firing::{Delivery, State};
 use crate::job::{Cause, JobError};
 use crate::ledger::{Ending, Won};
 
-/// How long a firing that goes back into the queue may wait there for an owner.
+/// How long a firing that goes back into the queue may wait there for an owner, once it is due.
 const QUEUE_EXPIRY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How a run is recorded.
@@ -33,7 +33,8 @@ impl Verdict {
     }
 
     fn requeue(reason: &str, due_in: Duration, error: Option<String>) -> Self {
-        let ending = Ending::Requeue { reason: reason.into(), due_in, expires_in: QUEUE_EXPIRY };
+        let expires_in = due_in.saturating_add(QUEUE_EXPIRY);
+        let ending = Ending::Requeue { reason: reason.into(), due_in, expires_in };
         Self { ending, crashed: false, error }
     }
 
@@ -123,5 +124,20 @@ fn with_detail_opt(text: String, detail: Option<String>) -> String {
     match detail {
         Some(detail) => format!("{text}; {detail}"),
         None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_retry_expires_only_after_it_has_been_due_for_a_while() {
+        let in_two_days = Duration::from_secs(2 * 24 * 60 * 60);
+        let Ending::Requeue { due_in, expires_in, .. } = Verdict::requeue("retry", in_two_days, None).ending
+        else {
+            panic!("a requeue");
+        };
+        assert_eq!((due_in, expires_in), (in_two_days, in_two_days + QUEUE_EXPIRY));
     }
 }
