@@ -165,6 +165,18 @@ fn a_replica_with_a_wrong_clock_fires_by_the_ledgers() {
 }
 
 #[test]
+fn a_clock_that_is_set_wrong_while_the_replica_runs_is_told_of() {
+    let cluster = Cluster::start();
+    let deployment = two_jobs(cluster.deployment());
+    let mut replica = deployment.replica().faketime("+0").spawn();
+    replica.wait_for_line(START, is_ready);
+    let mark = replica.lines().mark();
+    replica.set_clock("+1h");
+    replica.lines().wait_for(mark, START, |line| line.contains("clock differs from the ledger's"));
+    end(std::slice::from_mut(&mut replica));
+}
+
+#[test]
 fn replicas_whose_clocks_disagree_run_each_firing_once() {
     let cluster = Cluster::start();
     let deployment = two_jobs(cluster.deployment());

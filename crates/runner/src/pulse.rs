@@ -5,6 +5,7 @@
 //! firings are judged by the ledger's clock, carried forward between probes on the boot clock, which
 //! no operator and no NTP step can move.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -28,6 +29,8 @@ pub(crate) struct Pulse {
     clock: Arc<dyn Clock>,
     anchor: Mutex<Option<Anchor>>,
     beating: watch::Sender<bool>,
+    /// Whether people have been told that this host's clock is off; told again once it was right.
+    told_off: AtomicBool,
 }
 
 /// One moment at which both clocks were read.
@@ -42,7 +45,8 @@ impl Pulse {
     /// A pulse that has not been felt yet: the ledger counts as away until a probe succeeds.
     #[must_use]
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, anchor: Mutex::new(None), beating: watch::Sender::new(false) }
+        let told_off = AtomicBool::new(false);
+        Self { clock, anchor: Mutex::new(None), beating: watch::Sender::new(false), told_off }
     }
 
     /// The time as the ledger sees it; the host's wall clock until the ledger was first reached.
@@ -150,7 +154,9 @@ impl Pulse {
     fn report_offset(&self) {
         let offset = self.clock.wall_now() - self.now();
         telemetry::clock_offset(offset);
-        if offset.abs() > OFFSET_WARNING && !self.is_beating() {
+        if offset.abs() < OFFSET_WARNING / 2 {
+            self.told_off.store(false, Ordering::Relaxed);
+        } else if offset.abs() > OFFSET_WARNING && !self.told_off.swap(true, Ordering::Relaxed) {
             warn!(
                 offset_ms = offset.num_milliseconds(),
                 "this host's clock differs from the ledger's; firings go by the ledger's"
