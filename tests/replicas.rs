@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
-use testbed::{Deployment, Replica, ReplicaBuilder, wait_until_blocking};
+use testbed::{Deployment, Proxy, Replica, ReplicaBuilder, wait_until_blocking};
 
 use cluster::{Cluster, assert_no_gap, assert_nothing_doubled, let_pass, state, states, wait_for_starts};
 
@@ -174,6 +174,29 @@ fn a_clock_that_is_set_wrong_while_the_replica_runs_is_told_of() {
     replica.set_clock("+1h");
     replica.lines().wait_for(mark, START, |line| line.contains("clock differs from the ledger's"));
     end(std::slice::from_mut(&mut replica));
+}
+
+#[test]
+fn a_replica_plans_nothing_by_its_own_clock_before_the_ledger_has_told_the_time() {
+    let cluster = Cluster::start();
+    let database = cluster.postgres.create_database();
+    let proxy = Proxy::new(([127, 0, 0, 1], cluster.postgres.port()).into());
+    let own = format!(":{}/", cluster.postgres.port());
+    let through = format!(":{}/", proxy.address().port());
+    assert!(database.contains(&own), "{database}");
+    let deployment = cluster.deployment().ledger(database.replace(&own, &through)).job(
+        "tick",
+        Duration::ZERO,
+        "every = \"1s\"",
+    );
+    proxy.swallow_reply_once("-- now\n");
+    let mut replica = deployment.replica().faketime("+1h").spawn();
+    replica.wait_for_line(START, is_ready);
+    assert_eq!(proxy.swallowed(), 1);
+    wait_for_starts(deployment.effects(), "tick", 3, START);
+    end(std::slice::from_mut(&mut replica));
+    let rows = deployment.history("tick");
+    assert!(rows.iter().all(|row| row["origin"] == "schedule"), "{rows:#?}");
 }
 
 #[test]

@@ -184,7 +184,18 @@ impl Engine {
             opened = open_ledger(config) => opened?,
             () = signals.next() => return Err(StartError::Stopped),
         };
-        pulse.probe_once(&*opened.reader).await;
+        let mut background = JoinSet::new();
+        let (probing, reader) = (pulse.clone(), opened.reader.clone());
+        background.spawn(async move {
+            probing.probe(&*reader).await;
+            Ok(())
+        });
+        // Nothing is planned before the ledger has told its time: this host's clock may be hours ahead,
+        // and the plan would then begin hours late.
+        tokio::select! {
+            () = pulse.beating() => {}
+            () = signals.next() => return Err(StartError::Stopped),
+        }
         let executor = Arc::new(Executor {
             namespace: config.runner.namespace.clone(),
             instance: Instance::new(&host_name(), uuid::Uuid::new_v4()),
@@ -195,19 +206,13 @@ impl Engine {
             ),
             ledger: opened.ledger.clone(),
             effects: opened.effects.clone(),
-            pulse: pulse.clone(),
+            pulse,
             clock,
             permits: Arc::new(Semaphore::new(config.runner.max_concurrent)),
             homes,
             drain: drain.clone(),
             turn: Arc::new(Notify::new()),
             stuck_exit: STUCK_EXIT,
-        });
-        let mut background = JoinSet::new();
-        let reader = opened.reader.clone();
-        background.spawn(async move {
-            pulse.probe(&*reader).await;
-            Ok(())
         });
         Ok(Self { executor, opened, drain, background })
     }
