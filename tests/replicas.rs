@@ -200,6 +200,17 @@ fn a_replica_plans_nothing_by_its_own_clock_before_the_ledger_has_told_the_time(
 }
 
 #[test]
+fn a_replica_whose_heart_beats_misses_no_beat() {
+    let deployment = two_jobs(embedded()).jobs("[log]\nlevel = \"debug\"");
+    let mut replicas = deployment.start(1);
+    wait_for_starts(deployment.effects(), "tick", 3, START);
+    end(&mut replicas);
+    let missed: Vec<_> =
+        replicas[0].lines().since(0).into_iter().filter(|line| line.contains("no beat for")).collect();
+    assert_eq!(missed, Vec::<String>::new());
+}
+
+#[test]
 fn replicas_whose_clocks_disagree_run_each_firing_once() {
     let cluster = Cluster::start();
     let deployment = two_jobs(cluster.deployment());
