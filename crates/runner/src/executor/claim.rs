@@ -121,7 +121,7 @@ impl Executor {
         pass.unsure = true;
         telemetry::claim(&job.spec.name, "unknown");
         let subject = pass.subject();
-        if error.is_unavailable() {
+        if error.is_unavailable() || matches!(error, LedgerError::Busy { .. }) {
             warn!(job = %job.spec.name, subject, error = error as &dyn std::error::Error, "claim without an answer");
         } else {
             error!(job = %job.spec.name, subject, error = error as &dyn std::error::Error, "claim refused");

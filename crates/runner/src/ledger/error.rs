@@ -15,6 +15,15 @@ pub enum LedgerError {
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
+    /// The database answered that others stood in the way for too long. Nothing happened.
+    #[error("others kept the ledger from letting us {doing}")]
+    Busy {
+        /// The operation.
+        doing: &'static str,
+        /// What the database said.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
     /// The database answered with an error of its own (a missing table, a refused permission).
     #[error("the ledger refused to {doing}")]
     Refused {

@@ -36,11 +36,15 @@ impl Failure {
     pub(super) fn while_we(self, doing: &'static str) -> LedgerError {
         match self {
             Self::Corrupt(what) => LedgerError::Corrupt { what },
-            Self::Restless => LedgerError::Unavailable {
+            Self::Restless => LedgerError::Busy {
                 doing,
                 source: "what stood in the way was gone each time we looked, and back each time we tried"
                     .into(),
             },
+            // A clash that was tried again in vain, or a row that someone keeps locked.
+            Self::Sql(error) if is_clash(&error) || code(&error) == Some("55P03") => {
+                LedgerError::Busy { doing, source: error.into() }
+            }
             Self::Sql(error) if is_outage(&error) => LedgerError::Unavailable { doing, source: error.into() },
             Self::Sql(error) => LedgerError::Refused { doing, source: error.into() },
         }
@@ -80,12 +84,11 @@ pub(super) fn is_refused_by(error: &sqlx::Error, name: &str) -> bool {
 /// Whether waiting may help: nothing is wrong with the question.
 fn is_outage(error: &sqlx::Error) -> bool {
     match code(error) {
-        // Connections, resources, operator intervention, the system; then: deadlocks and the like,
-        // lock_timeout, a read-only standby, a transaction that the server ended.
+        // Connections, transactions, resources, operator intervention, the system; then: a read-only
+        // standby, a transaction that the server ended.
         Some(code) => {
             let class = code.get(..2).unwrap_or_default();
-            matches!(class, "08" | "40" | "53" | "57" | "58")
-                || matches!(code, "55P03" | "25006" | "25P02" | "25P03")
+            matches!(class, "08" | "40" | "53" | "57" | "58") || matches!(code, "25006" | "25P02" | "25P03")
         }
         None => matches!(
             error,
