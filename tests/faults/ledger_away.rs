@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use testbed::wait_until_blocking;
+use testbed::{PrivatePostgres, wait_until_blocking};
 
 use crate::cluster::{Cluster, assert_no_gap, assert_nothing_doubled, let_pass, states, wait_for_starts};
 
@@ -38,4 +38,79 @@ fn postgresql_down_for_five_seconds_lets_nothing_run_without_a_row_and_work_resu
     }
     let counted = states(&rows);
     assert!(counted.get("succeeded").is_some_and(|count| *count >= 8), "{counted:?}");
+}
+
+#[test]
+fn a_ledger_that_has_forgotten_the_jobs_is_told_of_them_again() {
+    let cluster = Cluster::start();
+    let database = cluster.postgres.create_database();
+    let deployment = cluster.deployment().ledger(&database).ttl("3s").job(
+        "tick",
+        Duration::from_millis(50),
+        "every = \"1s\"",
+    );
+    let mut replica = deployment.start(1).remove(0);
+    let effects = deployment.effects();
+    wait_for_starts(effects, "tick", 2, Duration::from_secs(30));
+    // What a failover to a standby that lagged leaves, or a database that was restored.
+    PrivatePostgres::sql_at(&database, "DELETE FROM runner_jobs");
+    replica.wait_for_line(Duration::from_secs(20), |line| line.contains("the ledger has forgotten"));
+    let before = effects.instants("tick").len();
+    wait_for_starts(effects, "tick", before + 4, Duration::from_secs(20));
+    replica.terminate();
+    assert!(replica.wait_exit(Duration::from_secs(30)).success());
+    assert_nothing_doubled(effects, "tick");
+}
+
+#[test]
+fn a_row_that_someone_keeps_locked_holds_up_its_own_job_and_no_other() {
+    let cluster = Cluster::start();
+    let database = cluster.postgres.create_database();
+    let deployment = cluster
+        .deployment()
+        .ledger(&database)
+        .ttl("2s")
+        .job("held", Duration::ZERO, "every = \"1s\"")
+        .job("other", Duration::ZERO, "every = \"1s\"");
+    let mut replica = deployment.start(1).remove(0);
+    let effects = deployment.effects();
+    wait_for_starts(effects, "held", 2, Duration::from_secs(30));
+    let psql = std::thread::spawn({
+        let database = database.clone();
+        move || {
+            PrivatePostgres::sql_at(
+                &database,
+                "BEGIN; UPDATE runner_jobs SET name = name WHERE name = 'held'; SELECT pg_sleep(20); ROLLBACK;",
+            )
+        }
+    });
+    wait_until_blocking(Duration::from_secs(10), || {
+        let before = effects.instants("held").len();
+        let_pass(Duration::from_millis(2_500));
+        if effects.instants("held").len() == before { Ok(()) } else { Err("it still fires".to_owned()) }
+    });
+    // By now the held job's gaps are looked at, in vain, in every round.
+    let_pass(Duration::from_secs(4));
+    PrivatePostgres::sql_at(
+        &database,
+        "INSERT INTO runner_firings (namespace, job, scheduled_at, shard, trigger_key, origin, state, reason,
+             exclusive, delivery, due_at, expires_at, created_at)
+         SELECT namespace, name, now(), 0, 'by-hand', 'manual', 'queued', 'trigger', true, 'at_least_once',
+             now(), now() + interval '1 hour', now()
+         FROM runner_jobs WHERE name = 'other'",
+    );
+    let state = || {
+        PrivatePostgres::sql_at(&database, "SELECT state FROM runner_firings WHERE trigger_key = 'by-hand'")
+    };
+    wait_until_blocking(Duration::from_secs(6), || match state().trim() {
+        "succeeded" => Ok(()),
+        state => Err(state.to_owned()),
+    });
+    assert!(!psql.is_finished(), "the row was not locked any more");
+    let away: Vec<_> =
+        replica.lines().since(0).into_iter().filter(|line| line.contains("ledger does not answer")).collect();
+    assert_eq!(away, Vec::<String>::new());
+    replica.terminate();
+    assert!(replica.wait_exit(Duration::from_secs(30)).success());
+    psql.join().unwrap();
 }

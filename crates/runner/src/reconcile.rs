@@ -27,10 +27,12 @@ const RAISE_AFTER: TimeDelta = TimeDelta::minutes(1);
 /// At most so many instants are looked at in one go; a longer past is worked off go by go.
 const INSTANTS_AT_ONCE: usize = 100_000;
 
-/// Looks for gaps of `jobs` as of `now` (by the ledger's clock) and decides about them.
+/// Looks for gaps of `jobs` as of `now` (by the ledger's clock) and decides about them. Returns the jobs
+/// that the ledger does not know: it was restored, or lost their registration in a failover.
 ///
 /// # Errors
-/// When the ledger does not answer; what was decided stays decided.
+/// The first, after the other jobs had their turn for as long as the ledger `answers` at all; what was
+/// decided stays decided.
 ///
 /// # Cancel safety
 /// Safe to drop: a decision is one transaction, and is made again if it was not.
@@ -38,22 +40,31 @@ pub(crate) async fn once(
     upkeep: &dyn Upkeep,
     jobs: &BTreeMap<String, Arc<BoundJob>>,
     now: DateTime<Utc>,
-) -> Result<(), LedgerError> {
+    answers: impl Fn() -> bool,
+) -> Result<Vec<Arc<BoundJob>>, LedgerError> {
     let guarded = |spec: &JobSpec| spec.enabled && matches!(spec.guard, Guard::Both | Guard::Ledger);
     let questions: Vec<Question> = jobs
         .values()
         .filter(|job| guarded(&job.spec))
         .map(|job| Question { job: job.spec.name.to_string(), reach_back: job.spec.jitter })
         .collect();
+    let mut unknown: BTreeSet<String> = questions.iter().map(|question| question.job.clone()).collect();
+    let mut failed = None;
     for horizon in upkeep.horizons(&questions).await? {
+        unknown.remove(&horizon.job);
         let Some(job) = jobs.get(&horizon.job) else { continue };
-        if let Some(decision) = decide(&job.spec, &horizon, now)
-            && upkeep.decide(&decision).await?
-        {
-            tell(&job.spec, &decision);
+        let Some(decision) = decide(&job.spec, &horizon, now) else { continue };
+        match upkeep.decide(&decision).await {
+            Ok(true) => tell(&job.spec, &decision),
+            Ok(false) => {}
+            Err(error) if answers() => failed = failed.or(Some(error)),
+            Err(error) => return Err(error),
         }
     }
-    Ok(())
+    match failed {
+        Some(error) => Err(error),
+        None => Ok(unknown.iter().filter_map(|name| jobs.get(name).cloned()).collect()),
+    }
 }
 
 /// What to do about the gaps of one job, if anything. Pure.

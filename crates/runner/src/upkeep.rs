@@ -135,9 +135,10 @@ impl Caretaker {
         }
     }
 
+    /// First what nobody can hold up. A job's row that someone keeps locked stops what is decided about
+    /// that job, and must not stop the queue and the sweep of all the others.
     async fn round(&mut self) -> Result<(), LedgerError> {
         self.register().await?;
-        self.reconcile().await?;
         self.poll().await?;
         let jobs = &self.jobs;
         let stranger = self.stranger;
@@ -160,6 +161,7 @@ impl Caretaker {
             let reason = if expired.state == State::Skipped { "missed" } else { "expired" };
             self.count(&expired.job, expired.state, reason);
         }
+        self.reconcile().await?;
         self.prune().await
     }
 
@@ -187,7 +189,13 @@ impl Caretaker {
         if self.reconciled.is_some_and(|last| now.saturating_since(last) < every) {
             return Ok(());
         }
-        reconcile::once(&*self.upkeep, &self.jobs, self.executor.pulse.now()).await?;
+        let pulse = &self.executor.pulse;
+        let unknown = reconcile::once(&*self.upkeep, &self.jobs, pulse.now(), || pulse.is_beating()).await?;
+        if !unknown.is_empty() {
+            let names: Vec<_> = unknown.iter().map(|job| job.spec.name.as_str()).collect();
+            warn!(jobs = ?names, "the ledger has forgotten that it knew these jobs; telling it again");
+            self.upkeep.register(&registrations(unknown.iter())).await?;
+        }
         self.reconciled = Some(now);
         Ok(())
     }
