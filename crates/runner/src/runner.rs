@@ -27,7 +27,7 @@ use crate::registry::{BoundJob, Registry};
 use crate::runtimes::Homes;
 use crate::scheduler::{LastBeat, Scheduler};
 use crate::telemetry;
-use crate::upkeep::{Caretaker, registrations};
+use crate::upkeep::{Caretaker, prune, registrations};
 
 /// How long a run may ignore its cancellation before its replica gives up on itself.
 const STUCK_EXIT: Duration = Duration::from_secs(600);
@@ -246,11 +246,16 @@ impl Engine {
             jobs,
             firings.clone(),
             config.lock.ttl,
-            config.ledger.retention,
         );
+        let (executor, upkeep, retention) =
+            (self.executor.clone(), self.opened.upkeep.clone(), config.ledger.retention);
         self.background.spawn(async move { scheduler.run().await.map_err(|error| error.to_string()) });
         self.background.spawn(async move {
             caretaker.run().await;
+            Ok(())
+        });
+        self.background.spawn(async move {
+            prune(executor, upkeep, retention).await;
             Ok(())
         });
         info!(instance = %self.executor.instance, jobs = jobs.len(), namespace = %config.runner.namespace, "ready");

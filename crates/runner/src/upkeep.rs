@@ -22,6 +22,7 @@ const POLL_LIMIT: u32 = 500;
 const POLL_APART: Duration = Duration::from_millis(20);
 /// How often ended rows are pruned, and how many at once.
 const PRUNE_EVERY: Duration = Duration::from_secs(60 * 60);
+const PRUNE_AGAIN: Duration = Duration::from_secs(60);
 const PRUNE_BATCH: u32 = 1_000;
 
 /// The caretaker of one replica.
@@ -35,10 +36,8 @@ pub(crate) struct Caretaker {
     in_hand: InHand,
     /// What a run of a job that is not in our file is given.
     stranger: SweepTerms,
-    retention: Duration,
     registered: bool,
     reconciled: Option<BootInstant>,
-    pruned: Option<BootInstant>,
 }
 
 /// Queued firings that this replica is already walking through the corridor.
@@ -73,7 +72,6 @@ impl Caretaker {
         jobs: &[Arc<BoundJob>],
         firings: TaskTracker,
         ttl: Duration,
-        retention: Duration,
     ) -> Self {
         let jobs = jobs.iter().map(|job| (job.spec.name.to_string(), job.clone())).collect();
         Self {
@@ -84,10 +82,8 @@ impl Caretaker {
             sweep: Sweep::default(),
             in_hand: InHand::default(),
             stranger: SweepTerms { ttl, max_crashes: 3 },
-            retention,
             registered: false,
             reconciled: None,
-            pruned: None,
         }
     }
 
@@ -161,8 +157,7 @@ impl Caretaker {
             let reason = if expired.state == State::Skipped { "missed" } else { "expired" };
             self.count(&expired.job, expired.state, reason);
         }
-        self.reconcile().await?;
-        self.prune().await
+        self.reconcile().await
     }
 
     /// Counts what became of a firing, if its job is in our file: only that bounds the number of labels.
@@ -222,20 +217,36 @@ impl Caretaker {
             drop(held);
         });
     }
+}
 
-    async fn prune(&mut self) -> Result<(), LedgerError> {
-        let now = self.executor.clock.boot_now();
-        if self.pruned.is_some_and(|last| now.saturating_since(last) < PRUNE_EVERY) {
-            return Ok(());
+/// Removes what ended longer than `retention` ago, now and once an hour, until the replica drains.
+///
+/// Apart from the rounds: what a shorter retention finds to remove may take minutes, and neither the
+/// queue nor the sweep may wait for it.
+pub(crate) async fn prune(executor: Arc<Executor>, upkeep: Arc<dyn Upkeep>, retention: Duration) {
+    let prune = async {
+        loop {
+            executor.pulse.beating().await;
+            let pause = match upkeep.prune(retention, PRUNE_BATCH).await {
+                Ok(rows) => {
+                    if rows > 0 {
+                        info!(rows, "pruned ended firings");
+                    }
+                    PRUNE_EVERY
+                }
+                Err(error) => {
+                    executor.pulse.lost(&error);
+                    warn!(error = &error as &dyn std::error::Error, "could not prune; trying again later");
+                    PRUNE_AGAIN
+                }
+            };
+            tokio::time::sleep(pause).await;
         }
-        let rows = self.upkeep.prune(self.retention, PRUNE_BATCH).await?;
-        if rows > 0 {
-            info!(rows, "pruned ended firings");
-        }
-        if rows < u64::from(PRUNE_BATCH) {
-            self.pruned = Some(now);
-        }
-        Ok(())
+    };
+    tokio::select! {
+        biased;
+        () = executor.drain.closing() => {}
+        () = prune => {}
     }
 }
 
