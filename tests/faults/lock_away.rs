@@ -43,6 +43,18 @@ fn a_lock_that_is_flushed_all_the_time_neither_doubles_a_firing_nor_lets_a_job_o
 }
 
 #[test]
+fn a_lock_that_was_lost_under_a_run_raises_an_alarm_when_the_ledger_refuses_the_next() {
+    let cluster = Cluster::start();
+    let deployment =
+        cluster.deployment().ttl("9s").job("long", Duration::from_millis(2_500), "every = \"1s\"");
+    let replicas = deployment.start(1);
+    wait_for_starts(deployment.effects(), "long", 1, Duration::from_secs(30));
+    cluster.redis.flushall();
+    replicas[0].wait_for_line(Duration::from_secs(10), |line| line.contains("the ledger refused it"));
+    assert_eq!(deployment.effects().overlaps("long"), Vec::<String>::new());
+}
+
+#[test]
 fn redis_down_for_nine_seconds_neither_misses_nor_doubles_a_firing_that_goes_by_the_ledger() {
     let cluster = Cluster::start();
     let deployment = cluster.deployment().ttl("3s").job("tick", Duration::from_millis(50), "every = \"1s\"");

@@ -70,7 +70,7 @@ impl Executor {
                 }
                 Claim::Overlap(found) => {
                     if pass.waiting_since.is_none() {
-                        debug!(job = %spec.name, running = found.id.0, "another run of the job is running");
+                        note_overlap(job, pass, hold, &found);
                     }
                     Claimed::Overlap
                 }
@@ -155,6 +155,19 @@ fn note_duplicate(job: &BoundJob, pass: &Passage, hold: &Hold, found: &Found) {
             telemetry::duplicate(name, "ended");
             debug!(job = %name, subject = pass.subject(), state = %found.state, "already done");
         }
+    }
+}
+
+/// A run keeps the job's lock until it has settled: who holds the lock and meets a run has taken a lock
+/// that was lost.
+fn note_overlap(job: &BoundJob, pass: &Passage, hold: &Hold, found: &Found) {
+    let name = &job.spec.name;
+    let (subject, owner) = (pass.subject(), found.owner.as_deref().unwrap_or(""));
+    if matches!(hold, Hold::Locked { .. }) {
+        telemetry::duplicate(name, "running");
+        warn!(job = %name, subject, owner, "the lock let a run through beside another; the ledger refused it");
+    } else {
+        debug!(job = %name, subject, owner, "another run of the job is running");
     }
 }
 
