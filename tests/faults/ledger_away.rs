@@ -166,3 +166,30 @@ fn a_long_prune_holds_up_neither_queue_nor_sweep() {
     replica.terminate();
     assert!(replica.wait_exit(Duration::from_secs(30)).success());
 }
+
+#[test]
+fn a_replica_whose_ledger_only_reads_does_not_contend() {
+    let cluster = Cluster::start();
+    let deployment = cluster.deployment().ttl("3s").job("tick", Duration::from_millis(50), "every = \"1s\"");
+    let mut replica = deployment.start(1).remove(0);
+    let effects = deployment.effects();
+    wait_for_starts(effects, "tick", 2, Duration::from_secs(30));
+    let only_reads = |value: &str| {
+        cluster.postgres.sql(&format!("ALTER SYSTEM SET default_transaction_read_only = {value}"));
+        cluster.postgres.sql("SELECT pg_reload_conf()");
+    };
+    // What a standby says, and a primary that was demoted.
+    only_reads("on");
+    replica.wait_for_line(Duration::from_secs(10), |line| line.contains("no firing contends until it does"));
+    let mark = replica.lines().mark();
+    let_pass(Duration::from_secs(3));
+    let tried: Vec<_> =
+        replica.lines().since(mark).into_iter().filter(|line| line.contains("claim without")).collect();
+    assert_eq!(tried, Vec::<String>::new());
+    only_reads("off");
+    let before = effects.instants("tick").len();
+    wait_for_starts(effects, "tick", before + 3, Duration::from_secs(20));
+    replica.terminate();
+    assert!(replica.wait_exit(Duration::from_secs(30)).success());
+    assert_nothing_doubled(effects, "tick");
+}

@@ -103,6 +103,11 @@ impl Session<'_> {
         self.end(answer).await
     }
 
+    /// Closes the connection at the end of this use, whatever it answers.
+    pub(super) const fn give_up(&mut self) {
+        self.clean = false;
+    }
+
     /// Behind a pooler each statement gets a transaction: it is parsed in one exchange and executed in
     /// the next, and only a transaction keeps both on the same server.
     async fn begin(&mut self) -> Result<&mut PgConnection, Failure> {

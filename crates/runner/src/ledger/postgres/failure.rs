@@ -14,6 +14,8 @@ pub(super) enum Failure {
     Corrupt(String),
     /// Other writers came and went for longer than we were ready to repeat ourselves.
     Restless,
+    /// The server takes no rows: a standby, or a primary that was demoted.
+    OnlyReads,
 }
 
 impl From<sqlx::Error> for Failure {
@@ -40,6 +42,10 @@ impl Failure {
                 doing,
                 source: "what stood in the way was gone each time we looked, and back each time we tried"
                     .into(),
+            },
+            Self::OnlyReads => LedgerError::Unavailable {
+                doing,
+                source: "the server only reads; it is a standby, or was made one".into(),
             },
             // A clash that was tried again in vain, or a row that someone keeps locked.
             Self::Sql(error) if is_clash(&error) || code(&error) == Some("55P03") => {

@@ -9,9 +9,15 @@ use crate::ledger::{AttemptRow, Counted, FiringId, FiringRow, HistoryFilter, Job
 
 impl PostgresLedger {
     pub(super) async fn read_clock(&self) -> Result<DateTime<Utc>, Failure> {
-        let row = self.upkeep.session().await?.row(sqlx::query(include_str!("sql/now.sql"))).await?;
-        row.as_ref()
-            .map_or_else(|| Err(Failure::Corrupt("the clock gave no row".into())), |row| get(row, "now"))
+        let mut session = self.upkeep.session().await?;
+        let row = session.row(sqlx::query(include_str!("sql/now.sql"))).await?;
+        let row = row.ok_or_else(|| Failure::Corrupt("the clock gave no row".into()))?;
+        if get(&row, "only_reads")? {
+            // The name may lead to another server by now.
+            session.give_up();
+            return Err(Failure::OnlyReads);
+        }
+        get(&row, "now")
     }
 
     pub(super) async fn read_history(&self, filter: &HistoryFilter) -> Result<Vec<FiringRow>, Failure> {
