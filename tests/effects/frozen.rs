@@ -7,7 +7,7 @@ use testbed::{PrivatePostgres, wait_until_blocking};
 use crate::cluster::{Cluster, state};
 use crate::table::{counting, end, on};
 
-const TTL: Duration = Duration::from_secs(3);
+const TTL: Duration = Duration::from_secs(4);
 const SESSIONS: &str = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'runner effect %'";
 
 /// When a job shall fire once.
@@ -24,7 +24,7 @@ fn a_frozen_owner_is_thrown_out_by_the_server_within_its_lease_and_the_next_atte
     // The first attempt is at work when it is frozen; the second one is not held up.
     let work = "SELECT pg_sleep(CASE :attempt WHEN 1 THEN 1 ELSE 0 END);";
     let deployment =
-        deployment.ttl("3s").jobs(&format!("[jobs.pay]\n{}\ntimeout = \"20s\"\n{}", soon(), counting(work)));
+        deployment.ttl("4s").jobs(&format!("[jobs.pay]\n{}\ntimeout = \"20s\"\n{}", soon(), counting(work)));
     let mut owner = deployment.start(1).remove(0);
     let count = |query: &str| PrivatePostgres::sql_at(&database, query);
     wait_until_blocking(Duration::from_secs(20), || match count(SESSIONS).as_str() {

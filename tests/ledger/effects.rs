@@ -260,7 +260,7 @@ mod in_postgres {
         let site = Site::<Postgres>::open().await;
         prepare(&site).await;
         let run = run(site.run().await);
-        let lease = SECOND;
+        let lease = SECOND * 2;
         let mut transaction = context(&site, run, 1, lease).await.transaction().await.unwrap();
         work(&mut transaction).await;
         let sessions = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'runner effect %'";
@@ -417,7 +417,7 @@ mod in_sqlite {
         let given_up = tokio::time::timeout(Duration::from_millis(100), say(&mut transaction, ENDLESS)).await;
         assert!(given_up.is_err(), "{given_up:?}");
         drop(transaction);
-        let alive = tokio::time::timeout(SECOND, beat(&site.opened, run)).await;
+        let alive = tokio::time::timeout(SECOND * 2, beat(&site.opened, run)).await;
         assert_eq!(alive, Ok(Heartbeat::Alive { cancel_requested: false }));
     }
 }
