@@ -224,6 +224,21 @@ pub(crate) async fn an_unknown_commit_is_answered_by_the_row<F: Fixture>(site: &
 mod in_postgres {
     use super::*;
 
+    /// Sessions at work on something that does not end by itself. The server has other tests too.
+    const ASLEEP: &str = "SELECT count(*) FROM pg_stat_activity
+        WHERE wait_event = 'PgSleep' AND datname = current_database()";
+    /// Sessions with a transaction of a run.
+    const SESSIONS: &str = "SELECT count(*) FROM pg_stat_activity
+        WHERE application_name LIKE 'runner effect %' AND datname = current_database()";
+
+    async fn until(site: &Site<Postgres>, sessions: &str, wanted: &str) {
+        eventually(sessions, async || match site.sql(sessions) {
+            found if found == wanted => Ok(()),
+            found => Err(found),
+        })
+        .await;
+    }
+
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_takeover_in_between_undoes_the_work() {
         let site = Site::<Postgres>::open().await;
@@ -263,12 +278,8 @@ mod in_postgres {
         let lease = SECOND * 2;
         let mut transaction = context(&site, run, 1, lease).await.transaction().await.unwrap();
         work(&mut transaction).await;
-        let sessions = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'runner effect %'";
-        assert_eq!(site.sql(sessions), "1");
-        let thrown_out = eventually("the session is gone", async || match site.sql(sessions).as_str() {
-            "0" => Ok(()),
-            other => Err(other.to_owned()),
-        });
+        assert_eq!(site.sql(SESSIONS), "1");
+        let thrown_out = until(&site, SESSIONS, "0");
         tokio::time::timeout(lease, thrown_out).await.expect("within the lease");
         assert!(transaction.commit().await.is_err());
         assert_eq!(notes(&site).await, 0);
@@ -286,13 +297,7 @@ mod in_postgres {
             let slept = say(&mut left, "INSERT INTO notes VALUES ('first'); SELECT pg_sleep(600)").await;
             (slept.is_err(), left.commit().await.is_err())
         });
-        eventually("it is at work", async || {
-            match site.sql("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'").as_str() {
-                "1" => Ok(()),
-                other => Err(other.to_owned()),
-            }
-        })
-        .await;
+        until(&site, ASLEEP, "1").await;
         sweep(&site, abandoned).await;
         let next = run(site.win(&crate::fixture::take(&site.firing(SECOND).await, abandoned.id)).await);
         let mut transaction = context(&site, next, 2, HOUR).await.transaction().await.unwrap();
@@ -347,24 +352,12 @@ mod in_postgres {
         let site = Site::<Postgres>::open().await;
         let run = run(site.run().await);
         let mut transaction = context(&site, run, 1, HOUR).await.transaction().await.unwrap();
-        let sleeping = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
-        let at_work = async {
-            eventually("it is at work", async || match site.sql(sleeping).as_str() {
-                "1" => Ok(()),
-                other => Err(other.to_owned()),
-            })
-            .await;
-        };
         tokio::select! {
             slept = say(&mut transaction, "SELECT pg_sleep(600)") => panic!("{slept:?}"),
-            () = at_work => {}
+            () = until(&site, ASLEEP, "1") => {}
         }
         drop(transaction);
-        eventually("the server gave up on it", async || match site.sql(sleeping).as_str() {
-            "0" => Ok(()),
-            other => Err(other.to_owned()),
-        })
-        .await;
+        until(&site, ASLEEP, "0").await;
     }
 }
 
