@@ -191,6 +191,12 @@ mod tests {
     }
 
     #[test]
+    fn a_kinds_own_refusal_may_bring_its_hint() {
+        let expected = ParamProblem::new("url", "it is wrong").with_hint("write another");
+        assert_eq!(explain("url".into(), &hinted("it is wrong", "write another")), expected);
+    }
+
+    #[test]
     fn debug_shows_keys_and_no_values() {
         let params = Params::from("argv = ['S3CRET']".parse::<toml::Table>().expect("TOML"));
         assert_eq!(format!("{params:?}"), "Params({\"argv\"})");
