@@ -104,7 +104,14 @@ fn dispatch(cli: Cli, registry: &Registry) -> ExitCode {
     };
     match cli.command {
         None => serve::run(&config, registry),
-        Some(Command::Check(args)) => ended(check::run(&args, &config, now, out)),
+        // A kind may refuse what it is told only when it makes the job; a start would, so this must.
+        Some(Command::Check(args)) => match registry.bind(&config) {
+            Ok(_) => ended(check::run(&args, &config, now, out)),
+            Err(problems) => {
+                complain(&problems);
+                ExitCode::from(BAD_CONFIG)
+            }
+        },
         Some(Command::Next(args)) => {
             let jobs: Vec<_> = config.jobs.iter().map(|job| (&**job).into()).collect();
             ended(next::run(&args, &jobs, now, out, notes))
