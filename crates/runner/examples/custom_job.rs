@@ -14,7 +14,7 @@ use std::error::Error;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use runner::{Job, JobContext, JobError, Runner};
+use runner::{Job, JobContext, JobError, Runner, Transaction, sqlx};
 use serde::Deserialize;
 
 fn main() -> ExitCode {
@@ -49,6 +49,7 @@ impl Invoices {
 
 impl Job for Invoices {
     async fn run(&self, ctx: &JobContext) -> Result<(), JobError> {
+        // What takes long comes first, and may be stopped at any step.
         let mut invoices = Vec::new();
         for customer in &self.customers {
             tokio::select! {
@@ -57,18 +58,40 @@ impl Job for Invoices {
                 cause = ctx.cancelled() => {
                     return Err(JobError::retry(format!("stopped before {customer}: {cause}")));
                 }
-                invoice = self.write(customer, ctx) => invoices.push(invoice),
+                amount = self.add_up(customer) => invoices.push((customer, amount)),
             }
         }
-        ctx.set_output(invoices.join("\n"));
-        Ok(())
+        // Then what must happen once, in the ledger's own database: the rows and the end of the
+        // firing are one commit, however often a run got this far and was lost.
+        let mut transaction = ctx.transaction().await?;
+        let month = ctx.scheduled_at().to_rfc3339();
+        for (customer, amount) in &invoices {
+            write(&mut transaction, customer, &month, *amount).await?;
+        }
+        ctx.set_output(format!("{} invoices", invoices.len()));
+        Ok(transaction.commit().await?)
     }
 }
 
 impl Invoices {
-    /// For the instant that the firing names, not for "now": a run that is late writes the same.
-    async fn write(&self, customer: &str, ctx: &JobContext) -> String {
+    async fn add_up(&self, customer: &str) -> i64 {
         tokio::time::sleep(self.each).await;
-        format!("{customer} pays for {}", ctx.scheduled_at().format("%Y-%m-%d"))
+        customer.bytes().map(i64::from).sum()
     }
+}
+
+/// For the instant that the firing names, not for "now": a run that is late writes the same. Nothing
+/// here is UNIQUE, and nothing asks whether it is there already.
+async fn write(tx: &mut Transaction, customer: &str, month: &str, amount: i64) -> Result<(), JobError> {
+    const TABLE: &str = "CREATE TABLE IF NOT EXISTS invoices (customer text, month text, amount bigint)";
+    const ROW: &str = "INSERT INTO invoices (customer, month, amount) VALUES ($1, $2, $3)";
+    if let Ok(postgres) = tx.postgres() {
+        sqlx::query(TABLE).execute(&mut *postgres).await?;
+        sqlx::query(ROW).bind(customer).bind(month).bind(amount).execute(postgres).await?;
+    } else {
+        let sqlite = tx.sqlite()?;
+        sqlx::query(TABLE).execute(&mut *sqlite).await?;
+        sqlx::query(ROW).bind(customer).bind(month).bind(amount).execute(sqlite).await?;
+    }
+    Ok(())
 }
