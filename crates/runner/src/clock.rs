@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use lockcore::{BootClock, BootInstant, SystemBootClock};
+pub use lockcore::{BootClock, BootInstant, SystemBootClock};
 
 /// The wall clock (for schedules) and the boot clock (for leases) of one replica.
 pub trait Clock: BootClock {

@@ -155,6 +155,28 @@ pub struct ContextParts {
     pub effect: Option<Effect>,
 }
 
+impl ContextParts {
+    /// What a test of a job need not care about: the first attempt of `firing`, in the namespace
+    /// `test`, unsharded, with a fence of 1, five seconds of `kill_grace`, a deadline and a licence that
+    /// never end, and no ledger to open a transaction in.
+    #[must_use]
+    pub fn new(firing: Firing) -> Self {
+        let never = BootInstant::from_boot(Duration::MAX);
+        Self {
+            namespace: "test".into(),
+            firing,
+            shards: 1,
+            attempt: 1,
+            fence: Fence(1),
+            deadline: never,
+            kill_grace: Duration::from_secs(5),
+            cancel: Cancel::default(),
+            licence: tokio::sync::watch::channel(never).1,
+            effect: None,
+        }
+    }
+}
+
 impl JobContext {
     /// The context of one run, without output yet.
     #[must_use]
