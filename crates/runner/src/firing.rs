@@ -50,6 +50,7 @@ pub struct InvalidName {
 
 /// Why a firing exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Origin {
     /// The schedule asked for it.
     Schedule,

@@ -23,6 +23,7 @@ const LEDGER_FILE: &str = "runner.db";
 
 /// Which database a ledger's address speaks of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum LedgerKind {
     /// PostgreSQL.
     Postgres,

@@ -22,6 +22,7 @@ pub(crate) const LONGEST_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How long one run and its leases may last; consistent by construction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Budget {
     /// The lease of both layers.
     pub ttl: Duration,

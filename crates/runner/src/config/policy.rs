@@ -4,6 +4,7 @@ use crate::firing::words;
 
 /// What happens when a firing is due while the job's previous one runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Overlap {
     /// It is recorded as skipped.
     #[default]
@@ -18,6 +19,7 @@ pub enum Overlap {
 
 /// Which layers stand before a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Guard {
     /// The lock and the row.
     #[default]
@@ -32,6 +34,7 @@ pub enum Guard {
 
 /// What happens when the lock's server cannot be reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum OnUnavailable {
     /// The row alone decides.
     #[default]

@@ -14,6 +14,7 @@ use crate::schedule::Timetable;
 
 /// Everything jobs.toml and the environment say.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Config {
     /// `[runner]`
     pub runner: RunnerSettings,
@@ -67,6 +68,7 @@ impl Config {
 
 /// `[runner]`
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct RunnerSettings {
     /// Prefix of lock keys and ledger rows.
     pub namespace: Arc<str>,
@@ -80,6 +82,7 @@ pub struct RunnerSettings {
 
 /// How log lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LogFormat {
     /// For people.
     Text,
@@ -91,6 +94,7 @@ words!(LogFormat { Text = "text", Json = "json" });
 
 /// `[log]`
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct LogSettings {
     /// How lines look.
     pub format: LogFormat,
@@ -100,6 +104,7 @@ pub struct LogSettings {
 
 /// `[lock]`
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct LockSettings {
     /// Redis; `None` means this process only.
     pub url: Option<Secret>,
@@ -109,6 +114,7 @@ pub struct LockSettings {
 
 /// `[ledger]`
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct LedgerSettings {
     /// `postgres://…`, or `sqlite:` and an absolute path, percent-encoded where a path needs it.
     /// When the file names none it is `runner.db` beside the file.
@@ -131,6 +137,7 @@ impl LedgerSettings {
 
 /// `[admin]`
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct AdminSettings {
     /// Where health and metrics are served over HTTP. Port 0 lets the system choose one.
     pub listen: SocketAddr,
@@ -138,6 +145,7 @@ pub struct AdminSettings {
 
 /// One job of jobs.toml.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct JobSpec {
     /// Its name.
     pub name: JobName,
@@ -185,6 +193,7 @@ pub struct JobSpec {
 
 /// How long to wait before another attempt.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Backoff {
     /// Before the second attempt.
     pub initial: Duration,

@@ -37,6 +37,7 @@ impl fmt::Debug for LedgerOptions {
 
 /// One ledger, by the three sides of it.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Opened {
     /// For the corridor.
     pub ledger: Arc<dyn Ledger>,
