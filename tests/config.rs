@@ -3,6 +3,8 @@
 
 #[path = "config/accepted.rs"]
 mod accepted;
+#[path = "config/chosen.rs"]
+mod chosen;
 #[path = "config/desk.rs"]
 mod desk;
 #[path = "config/documented.rs"]
