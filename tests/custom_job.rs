@@ -1,6 +1,6 @@
 //! A binary with a job of one's own, run as its users run it: `crates/runner/examples/custom_job.rs`.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::PathBuf;
 use std::time::Duration;
