@@ -19,6 +19,7 @@ pub mod postgres;
 mod proxy;
 mod redis;
 mod replica;
+mod trap;
 mod wait;
 
 pub use deployment::{Deployment, Finished};
@@ -28,4 +29,5 @@ pub use postgres::PrivatePostgres;
 pub use proxy::{Mode, Proxy};
 pub use redis::PrivateRedis;
 pub use replica::{Replica, ReplicaBuilder};
+pub use trap::{Bait, Snap};
 pub use wait::{wait_until, wait_until_blocking};

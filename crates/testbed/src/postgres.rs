@@ -132,8 +132,27 @@ impl PrivatePostgres {
     /// Ends the server at once, as a crash would (immediate shutdown: the next start recovers).
     pub fn stop(&self) {
         if let Some(process) = self.lock().take() {
-            process.end();
+            process.end(Signal::QUIT);
         }
+    }
+
+    /// Ends the server as an operator does (fast shutdown): sessions are told, transactions rolled back.
+    pub fn shut_down(&self) {
+        if let Some(process) = self.lock().take() {
+            process.end(Signal::INT);
+        }
+    }
+
+    /// Ends every session but the one that does it; says how many there were.
+    ///
+    /// # Panics
+    /// When the server refuses.
+    pub fn end_sessions(&self) -> usize {
+        let ended = self.sql(
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+             WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()",
+        );
+        ended.parse().unwrap_or_else(|error| panic!("{ended:?}: {error}"))
     }
 
     /// Starts the server again on the same port and directory.
@@ -194,7 +213,7 @@ impl PrivatePostgres {
         while !self.is_ready(process.server.id()) {
             let ended = process.server.try_wait().ok().flatten();
             if ended.is_some() || Instant::now() > deadline {
-                process.end();
+                process.end(Signal::QUIT);
                 return Err(fs::read_to_string(&log).unwrap_or_default());
             }
             std::thread::sleep(Duration::from_millis(5));
@@ -245,13 +264,13 @@ impl Process {
         self.paused = false;
     }
 
-    fn end(mut self) {
+    fn end(mut self, shutdown: Signal) {
         if self.paused {
             self.resume();
         }
         end_child(&mut self.undertaker);
         let sessions = children(self.server.id());
-        signal(self.server.id(), Signal::QUIT);
+        signal(self.server.id(), shutdown);
         let deadline = Instant::now() + Duration::from_secs(5);
         while matches!(self.server.try_wait(), Ok(None)) {
             if Instant::now() > deadline {

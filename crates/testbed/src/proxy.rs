@@ -3,8 +3,8 @@
 use std::future::poll_fn;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError, mpsc as blocking};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, mpsc as blocking};
 use std::task::Poll;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -15,6 +15,8 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
+
+use crate::trap::{Bait, Scent, Snap, Trap};
 
 /// How long a server must have been silent before its reply counts as swallowed whole.
 const QUIET: Duration = Duration::from_millis(30);
@@ -54,14 +56,6 @@ enum Order {
     Backend(SocketAddr),
     Cut,
     End,
-}
-
-/// The request whose reply is to be swallowed.
-#[derive(Debug, Default)]
-struct Trap {
-    needle: Mutex<Option<Vec<u8>>>,
-    swallowed: AtomicUsize,
-    connections: AtomicUsize,
 }
 
 impl Proxy {
@@ -115,16 +109,21 @@ impl Proxy {
     /// The next request whose bytes contain `needle` is forwarded, its reply swallowed, and the
     /// connection closed: the server has done it, and the client does not know.
     ///
-    /// The needle has to be in the request itself. A prepared statement's text is sent once, when
-    /// it is prepared; what every execution carries are its parameters.
+    /// The needle has to be in the request itself; for prepared statements see [`Bait::Statement`].
     pub fn swallow_reply_once(&self, needle: impl Into<Vec<u8>>) {
-        *self.trap.lock() = Some(needle.into());
+        self.trap(Bait::Bytes(needle.into()), Snap::SwallowReply, 1);
     }
 
-    /// How many replies have been swallowed.
+    /// Does `snap` to the next so many requests that the bait describes; takes the place of a trap
+    /// that was set before.
+    pub fn trap(&self, bait: Bait, snap: Snap, times: usize) {
+        self.trap.set(bait, snap, times);
+    }
+
+    /// How many requests or replies have been swallowed, or have arrived late, by a trap.
     #[must_use]
     pub fn swallowed(&self) -> usize {
-        self.trap.swallowed.load(Relaxed)
+        self.trap.caught.load(Relaxed)
     }
 
     /// How many connections have ever been opened through it.
@@ -147,24 +146,6 @@ impl Drop for Proxy {
         if self.orders.send((Order::End, done)).is_ok() {
             self.thread.take().map(JoinHandle::join);
         }
-    }
-}
-
-impl Trap {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Vec<u8>>> {
-        self.needle.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether the needle is in `bytes`; it is taken out of the trap then.
-    fn springs_on(&self, bytes: &[u8]) -> bool {
-        self.lock()
-            .take_if(|needle| bytes.windows(needle.len()).any(|part| part == needle.as_slice()))
-            .is_some()
-    }
-
-    /// How much of the end of one chunk may be the beginning of the needle.
-    fn reach(&self) -> usize {
-        self.lock().as_ref().map_or(0, |needle| needle.len().saturating_sub(1))
     }
 }
 
@@ -299,7 +280,7 @@ async fn carry_requests(
     trap: &Trap,
     spring: &watch::Sender<bool>,
 ) -> io::Result<()> {
-    let mut seen = Vec::new();
+    let mut scent = Scent::default();
     let mut chunk = vec![0; 64 * 1024];
     loop {
         let read = from.read(&mut chunk).await?;
@@ -307,12 +288,23 @@ async fn carry_requests(
         if read == 0 {
             return to.shutdown().await;
         }
-        seen.extend_from_slice(&chunk[..read]);
-        if trap.springs_on(&seen) {
-            spring.send_replace(true);
+        match scent.take(&chunk[..read], trap) {
+            None => to.write_all(&chunk[..read]).await?,
+            Some(Snap::SwallowReply) => {
+                spring.send_replace(true);
+                to.write_all(&chunk[..read]).await?;
+            }
+            Some(Snap::SwallowRequest) => {
+                trap.count();
+                while let Ok(1..) = from.read(&mut chunk).await {}
+                return Err(io::ErrorKind::ConnectionAborted.into());
+            }
+            Some(Snap::Postpone(span)) => {
+                sleep(span).await;
+                to.write_all(&chunk[..read]).await?;
+                trap.count();
+            }
         }
-        seen.drain(..seen.len().saturating_sub(trap.reach()));
-        to.write_all(&chunk[..read]).await?;
     }
 }
 
@@ -329,7 +321,7 @@ async fn carry_replies(
         if *sprung.borrow() {
             // Until the server has been silent for a while: what it was sent, it has done.
             while let Ok(Ok(1..)) = timeout(QUIET, from.read(&mut chunk)).await {}
-            trap.swallowed.fetch_add(1, Relaxed);
+            trap.count();
             return Err(io::ErrorKind::ConnectionAborted.into());
         }
         pass(mode, Mode::StallReplies).await;

@@ -91,6 +91,28 @@ impl PrivateRedis {
         self.call(&["FLUSHALL"]);
     }
 
+    /// Makes it a replica of the server at `primary` and waits until it has the keys from there. With a
+    /// proxy in between it lags on demand.
+    ///
+    /// # Panics
+    /// When the link does not come up within ten seconds.
+    pub fn follow(&self, primary: SocketAddr) {
+        self.call(&["REPLICAOF", &primary.ip().to_string(), &primary.port().to_string()]);
+        for _ in 0..POLLS {
+            let info = self.call(&["INFO", "replication"]).unwrap_or_default();
+            if info.contains("master_link_status:up") {
+                return;
+            }
+            sleep(POLL);
+        }
+        panic!("no link to the primary; log:\n{}", log_of(self.dir.path()));
+    }
+
+    /// Makes a replica a primary, with the keys that have reached it.
+    pub fn promote(&self) {
+        self.call(&["REPLICAOF", "NO", "ONE"]);
+    }
+
     /// Sends one command on a connection of its own; `None` for nil, arrays joined by line breaks.
     ///
     /// # Panics
@@ -125,7 +147,17 @@ fn launch(port: u16, dir: &Path) -> Result<Child, PortTaken> {
     let log = File::create(dir.join("redis.log")).expect("a log file");
     let mut child = Command::new("redis-server")
         .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--protected-mode", "no"])
-        .args(["--save", "", "--appendonly", "no", "--daemonize", "no", "--dir"])
+        .args([
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            "--daemonize",
+            "no",
+            "--repl-diskless-sync-delay",
+            "0",
+            "--dir",
+        ])
         .arg(dir)
         .stdin(Stdio::null())
         .stdout(log.try_clone().expect("a log file"))
@@ -237,6 +269,23 @@ mod tests {
         redis.cont();
         stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
         assert_eq!(reply(&mut BufReader::new(stream)).unwrap().as_deref(), Some("PONG"));
+    }
+
+    #[test]
+    fn a_promoted_replica_has_what_reached_it_and_the_demoted_primary_takes_no_writes() {
+        let (old, new) = (PrivateRedis::start(), PrivateRedis::start());
+        let path = crate::Proxy::new(old.addr());
+        old.call(&["SET", "early", "1"]);
+        new.follow(path.address());
+        path.set(crate::Mode::Stall);
+        old.call(&["SET", "late", "1"]);
+        new.promote();
+        assert_eq!(new.call(&["GET", "early"]).as_deref(), Some("1"));
+        assert_eq!(new.call(&["GET", "late"]), None);
+        new.call(&["SET", "own", "1"]);
+        old.follow(new.addr());
+        let refused = call(old.port, &["SET", "a", "1"]).unwrap_err();
+        assert!(refused.to_string().starts_with("READONLY"), "{refused}");
     }
 
     #[test]
