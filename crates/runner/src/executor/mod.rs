@@ -104,7 +104,7 @@ impl Executor {
                 // 5 run
                 let ended = self.run(job, pass, &owned, &mut hold).await;
                 // 6 settle
-                self.settle(job, pass, &owned, ended).await
+                self.settle(job, pass, &owned, &mut hold, ended).await
             }
             Claimed::No(step) => step,
             Claimed::Overlap => self.contend(job, pass).await,

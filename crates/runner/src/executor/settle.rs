@@ -6,6 +6,7 @@ use tracing::{error, info, warn};
 
 use super::Executor;
 use super::claim::Owned;
+use super::hold::Hold;
 use super::passage::{Fate, Passage, Step};
 use super::run::Ended;
 use super::verdict::{Verdict, judge};
@@ -22,11 +23,12 @@ impl Executor {
         job: &BoundJob,
         pass: &mut Passage,
         owned: &Owned,
+        hold: &mut Hold,
         ended: Ended,
     ) -> Step {
         let recorded = tokio::select! {
             biased;
-            recorded = self.record(job, pass, owned, &ended) => Some(recorded),
+            recorded = self.record(job, pass, owned, hold, &ended) => Some(recorded),
             () = self.drain.abandoning() => None,
         };
         let (verdict, settled) = match recorded {
@@ -60,10 +62,11 @@ impl Executor {
         job: &BoundJob,
         pass: &mut Passage,
         owned: &Owned,
+        hold: &mut Hold,
         ended: &Ended,
     ) -> (Verdict, Settled) {
         let verdict = judge(&job.spec, &owned.won, ended);
-        if self.has_committed(pass, ended).await {
+        if self.has_committed(job, pass, hold, ended).await {
             // A transaction of the run's own has ended the firing, whatever the run did afterwards.
             if let Some(error) = &verdict.error {
                 ended.span.in_scope(|| warn!(error, "the run went wrong after it had committed"));
@@ -77,36 +80,57 @@ impl Executor {
             error: verdict.error.clone(),
             output: ended.output.clone(),
         };
-        let settled = self.settle_until_answered(pass, &settlement).await;
+        let settled = self.settle_until_answered(job, pass, hold, &settlement).await;
         (verdict, settled)
     }
 
     /// Whether the run's own transaction has committed, asked until the ledger answers where the run
     /// did not learn it: what is recorded over an unknown commit might contradict it.
-    async fn has_committed(&self, pass: &mut Passage, ended: &Ended) -> bool {
+    async fn has_committed(
+        &self,
+        job: &BoundJob,
+        pass: &mut Passage,
+        hold: &mut Hold,
+        ended: &Ended,
+    ) -> bool {
         loop {
             match ended.effect.is_committed().await {
                 Ok(committed) => return committed,
                 Err(error) => {
                     self.pulse.lost(&error);
                     warn!(error = &error as &dyn std::error::Error, "commit without an answer; asking again");
-                    tokio::time::sleep(pass.pause(Duration::from_secs(1))).await;
+                    self.wait_unlocked(job, pass, hold).await;
                 }
             }
         }
     }
 
-    async fn settle_until_answered(&self, pass: &mut Passage, settlement: &Settlement) -> Settled {
+    async fn settle_until_answered(
+        &self,
+        job: &BoundJob,
+        pass: &mut Passage,
+        hold: &mut Hold,
+        settlement: &Settlement,
+    ) -> Settled {
         loop {
             match self.ledger.settle(settlement).await {
                 Ok(settled) => return settled,
                 Err(error) => {
                     self.pulse.lost(&error);
                     warn!(error = &error as &dyn std::error::Error, "settle without an answer; asking again");
-                    tokio::time::sleep(pass.pause(Duration::from_secs(1))).await;
+                    self.wait_unlocked(job, pass, hold).await;
                 }
             }
         }
+    }
+
+    /// Waits before asking again, without the lock. The run has ended, so its lock guards nothing; kept
+    /// alive while the ledger is away from this replica only, it would keep the others from the job
+    /// until its cap.
+    async fn wait_unlocked(&self, job: &BoundJob, pass: &mut Passage, hold: &mut Hold) {
+        let pause = pass.pause(Duration::from_secs(1));
+        let (lock, unsettled) = (std::mem::replace(hold, Hold::Unlocked), Step::Again(pause));
+        tokio::join!(lock.release(job, &unsettled), tokio::time::sleep(pause));
     }
 }
 
