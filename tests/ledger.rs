@@ -133,6 +133,7 @@ conformance! {
         a_vanished_owner_of_an_at_most_once_run_leaves_it_lost
         a_firing_that_keeps_losing_its_owner_ends_as_a_crash_loop
         a_vanished_owner_of_a_run_to_be_cancelled_leaves_it_cancelled
+        a_swept_run_cancelled_in_the_queue_is_not_its_owners_requeue
         a_heartbeat_in_between_makes_the_sweep_miss
         a_takeover_in_between_makes_the_sweep_miss
         a_living_lease_is_not_swept

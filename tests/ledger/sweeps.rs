@@ -5,7 +5,7 @@ use std::time::Duration;
 use runner::firing::{Delivery, Fence, State};
 use runner::ledger::{ClaimRequest, Heartbeat, Run, Settled, Suspect};
 
-use crate::fixture::{Fixture, HOUR, Site, eventually, fresh, run, succeeded, suspect, take};
+use crate::fixture::{Fixture, HOUR, Site, eventually, fresh, requeue, run, succeeded, suspect, take};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -63,6 +63,15 @@ pub(crate) async fn a_vanished_owner_of_a_run_to_be_cancelled_leaves_it_cancelle
     let suspect = site.suspect(abandoned).await;
     assert_eq!(site.sweep(&[suspect]).await[0].state, State::Cancelled);
     assert_eq!(site.state(abandoned.id).await, (State::Cancelled, None));
+}
+
+pub(crate) async fn a_swept_run_cancelled_in_the_queue_is_not_its_owners_requeue(site: &Site<impl Fixture>) {
+    let abandoned = site.abandoned(Delivery::AtLeastOnce).await;
+    let suspect = site.suspect(abandoned).await;
+    assert_eq!(site.sweep(&[suspect]).await[0].state, State::Queued);
+    assert!(site.opened.upkeep.cancel(abandoned.id).await.unwrap());
+    assert_eq!(site.state(abandoned.id).await.0, State::Cancelled);
+    assert_eq!(site.settle(abandoned, requeue("interrupted")).await, Settled::Fenced);
 }
 
 pub(crate) async fn a_heartbeat_in_between_makes_the_sweep_miss(site: &Site<impl Fixture>) {
