@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle};
-use tracing::{Instrument, Span, info, info_span};
+use tracing::{Instrument, Span, info, info_span, warn};
 
 use super::Executor;
 use super::claim::Owned;
@@ -37,7 +37,7 @@ pub(super) enum Outcome {
     Returned(Result<(), JobError>),
     /// It panicked, saying this.
     Panicked(String),
-    /// It was dropped after it had not ended within its `kill_grace`.
+    /// It was dropped after it had not ended within its `kill_grace`, or before it began.
     Dropped,
 }
 
@@ -63,8 +63,6 @@ impl Executor {
         );
         let started = self.clock.boot_now();
         let deadline = started + job.spec.budget.timeout;
-        let cancel = Cancel::default();
-        let (licence, licensed) = watch::channel(first_licence(&job.spec.budget, owned));
         let terms = EffectTerms {
             run: owned.run(),
             attempt: owned.won.attempt,
@@ -73,6 +71,15 @@ impl Executor {
             clock: self.clock.clone(),
         };
         let effect = Effect::new(self.effects.clone(), terms);
+        let first = first_licence(&job.spec.budget, owned);
+        if started >= first {
+            // Frozen since the claim: its lease may be someone else's by now, so nothing of it begins.
+            span.in_scope(|| warn!("lost: the lease was over before the run could begin"));
+            let (outcome, cause) = (Outcome::Dropped, Some(Cause::LeaseLost));
+            return Ended { outcome, cause, effect, output: None, took: Duration::ZERO, span };
+        }
+        let cancel = Cancel::default();
+        let (licence, licensed) = watch::channel(first);
         let context = JobContext::new(ContextParts {
             namespace: self.namespace.clone(),
             firing: pass.firing().clone(),
@@ -136,4 +143,140 @@ fn panic_text(payload: &(dyn Any + Send)) -> String {
         .map(|text| (*text).to_owned())
         .or_else(|| payload.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "a panic without a message".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use chrono::{DateTime, SubsecRound as _, Utc};
+    use futures_util::future::BoxFuture;
+    use lockcore::{Locks, MemoryBackend};
+    use tokio::sync::Semaphore;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::clock::ManualClock;
+    use crate::config::{Config, Environment};
+    use crate::executor::{Fate, Ticket};
+    use crate::firing::{Firing, Instance, Origin};
+    use crate::job::ErasedJob;
+    use crate::ledger::{
+        Answer, Claim, ClaimRequest, Ending, Heartbeat, Ledger, LedgerOptions, Run, Settled, Settlement,
+        Skip, Skipped, Won,
+    };
+    use crate::lifecycle::Drain;
+    use crate::pulse::Pulse;
+    use crate::runtimes::Runtimes;
+    use crate::upkeep::registrations;
+
+    /// A ledger whose replica is frozen for a whole lease at the moment its claim is answered.
+    #[derive(Debug)]
+    struct FreezesAfterClaim {
+        ledger: Arc<dyn Ledger>,
+        clock: Arc<ManualClock>,
+    }
+
+    impl Ledger for FreezesAfterClaim {
+        fn claim<'a>(&'a self, request: &'a ClaimRequest) -> Answer<'a, Claim> {
+            Box::pin(async move {
+                let claim = self.ledger.claim(request).await;
+                self.clock.advance(request.lease);
+                claim
+            })
+        }
+
+        fn confirm<'a>(&'a self, request: &'a ClaimRequest) -> Answer<'a, Option<Won>> {
+            self.ledger.confirm(request)
+        }
+
+        fn heartbeat(&self, run: Run, lease: Duration) -> Answer<'_, Heartbeat> {
+            self.ledger.heartbeat(run, lease)
+        }
+
+        fn settle<'a>(&'a self, settlement: &'a Settlement) -> Answer<'a, Settled> {
+            self.ledger.settle(settlement)
+        }
+
+        fn skip<'a>(&'a self, skip: &'a Skip) -> Answer<'a, Skipped> {
+            self.ledger.skip(skip)
+        }
+    }
+
+    /// Remembers whether it was ever run.
+    #[derive(Debug, Default)]
+    struct Witness(AtomicBool);
+
+    impl ErasedJob for Witness {
+        fn run_owned(self: Arc<Self>, _: JobContext) -> BoxFuture<'static, Result<(), JobError>> {
+            self.0.store(true, Ordering::SeqCst);
+            Box::pin(async { Ok(()) })
+        }
+    }
+
+    fn job(dir: &std::path::Path, work: Arc<Witness>) -> Arc<BoundJob> {
+        let path = dir.join("jobs.toml");
+        std::fs::write(&path, "[jobs.job]\nkind = \"command\"\nparams = {}\nevery = \"1m\"\n").unwrap();
+        let kinds: &[&str] = &["command"];
+        let spec = Config::load(&path, &Environment::default(), &kinds).unwrap().jobs[0].clone();
+        Arc::new(BoundJob { spec, work, stock: true })
+    }
+
+    fn firing(job: &BoundJob, now: DateTime<Utc>) -> Firing {
+        Firing {
+            job: job.spec.name.clone(),
+            scheduled_at: now.trunc_subsecs(0),
+            shard: 0,
+            trigger_key: String::new(),
+            origin: Origin::Schedule,
+        }
+    }
+
+    #[test]
+    fn a_run_whose_lease_was_over_before_it_could_begin_does_not_begin() {
+        let dir = tempfile::tempdir().unwrap();
+        let witness = Arc::new(Witness::default());
+        let job = job(dir.path(), witness.clone());
+        let options = LedgerOptions {
+            url: format!("sqlite:{}/runner.db", dir.path().display()),
+            namespace: "test".into(),
+            timeout: Duration::from_secs(20),
+            pooler: false,
+            migrate: true,
+        };
+        let fate = Runtimes::start([]).unwrap().run(async |homes| {
+            let opened = crate::ledger::open(options).await.unwrap();
+            opened.upkeep.register(&registrations(std::iter::once(&job))).await.unwrap();
+            let now = opened.reader.now().await.unwrap();
+            let clock = Arc::new(ManualClock::new(now));
+            let pulse = Arc::new(Pulse::new(clock.clone()));
+            pulse.probe_once(&*opened.reader).await;
+            let locks = Locks::new(
+                Arc::new(MemoryBackend::new(clock.clone())),
+                clock.clone(),
+                homes.keepalive.clone(),
+            );
+            let executor = Executor {
+                namespace: "test".into(),
+                instance: Instance::new("host", Uuid::new_v4()),
+                locks,
+                ledger: Arc::new(FreezesAfterClaim { ledger: opened.ledger.clone(), clock: clock.clone() }),
+                pulse,
+                clock,
+                permits: Arc::new(Semaphore::new(1)),
+                homes,
+                drain: Drain::default(),
+                stuck_exit: Duration::from_secs(600),
+            };
+            executor.execute(&job, Ticket::Fresh(firing(&job, now))).await
+        });
+        assert!(!witness.0.load(Ordering::SeqCst), "it ran without a licence");
+        let Fate::Ran { verdict, settled, .. } = fate else { panic!("{fate:?}") };
+        assert!(
+            matches!(&verdict.ending, Ending::Requeue { reason, .. } if reason == "interrupted"),
+            "{verdict:?}"
+        );
+        assert_eq!(settled, Some(Settled::Recorded));
+    }
 }
