@@ -1,6 +1,6 @@
 //! What the documents and the manifest promise.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::source::Source;
 use crate::{holds, planted};
@@ -48,6 +48,60 @@ fn every_test_that_a_document_names_exists() {
         Source::new("README.md", "It runs once: `tests/replicas.rs::once`, `tests/replicas.rs::twice`.");
     let tests = Source::new("tests/replicas.rs", "#[test]\nfn once() {}");
     assert_eq!(promises(&[readme, tests]).len(), 1);
+}
+
+/// `[text](target)` in a document, where the target is a file of the project: it has to be there.
+fn links(project: &[Source]) -> Vec<String> {
+    let exists = |path: &Path| {
+        let path = path.to_str().unwrap();
+        let below = format!("{path}/");
+        project.iter().any(|source| source.path == path || source.path.starts_with(&below))
+    };
+    let mut breaches = Vec::new();
+    for source in project.iter().filter(|source| source.path.ends_with(".md")) {
+        let folder = Path::new(&source.path).parent().unwrap_or(Path::new(""));
+        for (index, line) in source.text.lines().enumerate() {
+            for rest in line.split("](").skip(1) {
+                let target = rest.split([')', '#']).next().unwrap_or_default();
+                let leads_elsewhere = target.is_empty() || target.contains("://");
+                if !leads_elsewhere && !exists(&resolved(folder, target)) {
+                    breaches.push(source.breach(index + 1, &format!("{target} is not there")));
+                }
+            }
+        }
+    }
+    breaches
+}
+
+/// `docs` and `../README.md` → `README.md`.
+fn resolved(folder: &Path, target: &str) -> PathBuf {
+    let mut path = folder.to_path_buf();
+    for part in target.trim_end_matches('/').split('/') {
+        match part {
+            ".." => drop(path.pop()),
+            "." => {}
+            part => path.push(part),
+        }
+    }
+    path
+}
+
+#[test]
+fn every_link_of_a_document_leads_somewhere() {
+    holds(links);
+    let linked = |target: &str| {
+        let page = Source::new("docs/page.md", &format!("See [it]({target})."));
+        let there = [Source::new("README.md", ""), Source::new("docs/adr/0001-two.md", "")];
+        links(&there.into_iter().chain([page]).collect::<Vec<_>>()).len()
+    };
+    for good in
+        ["../README.md", "adr", "adr/", "adr/0001-two.md#why", "page.md", "#here", "https://a.example/b"]
+    {
+        assert_eq!(linked(good), 0, "{good}");
+    }
+    for bad in ["README.md", "../docs/gone.md", "ad"] {
+        assert_eq!(linked(bad), 1, "{bad}");
+    }
 }
 
 /// Without a line in Cargo.toml a file below `tests/` is never compiled.
