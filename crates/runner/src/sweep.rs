@@ -17,19 +17,28 @@ const QUEUE_EXPIRY: Duration = Duration::from_secs(24 * 60 * 60);
 /// What one replica has seen of the running rows, on its own clock.
 ///
 /// A lease that the ledger's clock calls over is not enough: a jump of that clock, or its return
-/// after an outage, would expire everybody at once. Only a row that this replica has itself seen
-/// untouched for a whole lease is a suspect.
+/// after an outage, would expire everybody at once. Only a row that this replica has itself watched
+/// untouched for a whole lease is a suspect. While the ledger is away nobody can touch a row, so the
+/// time between two looks counts for a third of a lease at most: owners that come back with the
+/// ledger have the rest of it to keep their lease, or to record a run that has ended meanwhile.
 #[derive(Debug, Default)]
 pub(crate) struct Sweep {
     seen: HashMap<Run, Sighting>,
+    looked: Option<BootInstant>,
 }
 
 /// One lease, as it was first seen.
 #[derive(Clone, Copy, Debug)]
 struct Sighting {
     lease_until: DateTime<Utc>,
-    since: BootInstant,
+    watched: Duration,
     lease: Duration,
+}
+
+impl Sighting {
+    fn watched_for(self, more: Duration) -> Self {
+        Self { watched: self.watched + more.min(self.lease / 3), ..self }
+    }
 }
 
 /// What the file says about a job whose run may be swept.
@@ -86,17 +95,21 @@ impl Sweep {
         rows: &[Running],
         terms: impl Fn(&str) -> SweepTerms,
     ) -> Vec<Suspect> {
+        let since_last = self.looked.map_or(Duration::ZERO, |last| now.saturating_since(last));
         let mut still = HashMap::with_capacity(rows.len());
         let mut suspects = Vec::new();
         for row in rows {
             let SweepTerms { ttl, max_crashes } = terms(&row.job);
             let sighting = match self.seen.get(&row.run) {
-                Some(old) if old.lease_until == row.lease_until => *old,
+                Some(old) if old.lease_until == row.lease_until => old.watched_for(since_last),
                 // A replica with another file may have given it a longer lease than ours says.
-                _ => Sighting { lease_until: row.lease_until, since: now, lease: ttl.max(row.remaining) },
+                _ => {
+                    let lease = ttl.max(row.remaining);
+                    Sighting { lease_until: row.lease_until, watched: Duration::ZERO, lease }
+                }
             };
             still.insert(row.run, sighting);
-            if row.remaining.is_zero() && now.saturating_since(sighting.since) >= sighting.lease {
+            if row.remaining.is_zero() && sighting.watched >= sighting.lease {
                 suspects.push(Suspect {
                     run: row.run,
                     lease_until: row.lease_until,
@@ -106,6 +119,7 @@ impl Sweep {
             }
         }
         self.seen = still;
+        self.looked = Some(now);
         suspects
     }
 }
@@ -120,10 +134,6 @@ mod tests {
 
     const TTL: Duration = Duration::from_secs(2);
 
-    fn boot(second: u64) -> BootInstant {
-        BootInstant::from_boot(Duration::from_secs(second))
-    }
-
     fn row(lease_until: i64, remaining: u64) -> Running {
         Running {
             run: Run { id: FiringId(1), fence: Fence(7) },
@@ -136,39 +146,54 @@ mod tests {
         }
     }
 
-    fn look(sweep: &mut Sweep, second: u64, row: Running) -> usize {
-        sweep.suspects(boot(second), &[row], |_| SweepTerms { ttl: TTL, max_crashes: 3 }).len()
+    /// How many suspects there are at `second`, after looks at each half second since `from`.
+    fn watch(sweep: &mut Sweep, from: u64, second: u64, row: &Running) -> usize {
+        let mut suspects = 0;
+        for half in 2 * from..=2 * second {
+            let now = BootInstant::from_boot(Duration::from_millis(500) * u32::try_from(half).unwrap());
+            let terms = |_: &str| SweepTerms { ttl: TTL, max_crashes: 3 };
+            suspects = sweep.suspects(now, std::slice::from_ref(row), terms).len();
+        }
+        suspects
     }
 
     #[test]
     fn a_row_is_suspect_only_after_it_was_seen_untouched_for_a_whole_lease() {
         let mut sweep = Sweep::default();
-        assert_eq!(look(&mut sweep, 10, row(100, 0)), 0);
-        assert_eq!(look(&mut sweep, 11, row(100, 0)), 0);
-        assert_eq!(look(&mut sweep, 12, row(100, 0)), 1);
+        assert_eq!(watch(&mut sweep, 10, 11, &row(100, 0)), 0);
+        assert_eq!(watch(&mut sweep, 12, 12, &row(100, 0)), 0, "it was not watched all the time");
+        assert_eq!(watch(&mut sweep, 13, 13, &row(100, 0)), 1);
     }
 
     #[test]
     fn a_heartbeat_starts_the_watch_anew() {
         let mut sweep = Sweep::default();
-        assert_eq!(look(&mut sweep, 10, row(100, 0)), 0);
-        assert_eq!(look(&mut sweep, 12, row(101, 0)), 0);
-        assert_eq!(look(&mut sweep, 13, row(101, 0)), 0);
-        assert_eq!(look(&mut sweep, 14, row(101, 0)), 1);
+        assert_eq!(watch(&mut sweep, 10, 11, &row(100, 0)), 0);
+        assert_eq!(watch(&mut sweep, 12, 13, &row(101, 0)), 0);
+        assert_eq!(watch(&mut sweep, 14, 14, &row(101, 0)), 0);
+        assert_eq!(watch(&mut sweep, 15, 15, &row(101, 0)), 1);
+    }
+
+    #[test]
+    fn a_ledger_that_was_away_gives_its_owners_time_to_come_back() {
+        let mut sweep = Sweep::default();
+        assert_eq!(watch(&mut sweep, 10, 11, &row(100, 0)), 0);
+        // An hour without an answer is no hour without a heartbeat.
+        assert_eq!(watch(&mut sweep, 3_600, 3_600, &row(100, 0)), 0);
+        assert_eq!(watch(&mut sweep, 3_601, 3_601, &row(100, 0)), 1);
     }
 
     #[test]
     fn a_lease_that_the_ledger_still_believes_is_never_suspect() {
         let mut sweep = Sweep::default();
-        assert_eq!(look(&mut sweep, 10, row(100, 1)), 0);
-        assert_eq!(look(&mut sweep, 99, row(100, 1)), 0);
+        assert_eq!(watch(&mut sweep, 10, 99, &row(100, 1)), 0);
     }
 
     #[test]
     fn a_lease_longer_than_our_file_says_is_waited_for() {
         let mut sweep = Sweep::default();
-        assert_eq!(look(&mut sweep, 10, row(100, 30)), 0);
-        assert_eq!(look(&mut sweep, 39, row(100, 0)), 0);
-        assert_eq!(look(&mut sweep, 40, row(100, 0)), 1);
+        assert_eq!(watch(&mut sweep, 10, 10, &row(100, 30)), 0);
+        assert_eq!(watch(&mut sweep, 11, 39, &row(100, 0)), 0);
+        assert_eq!(watch(&mut sweep, 40, 40, &row(100, 0)), 1);
     }
 }

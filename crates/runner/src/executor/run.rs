@@ -267,6 +267,8 @@ mod tests {
                 permits: Arc::new(Semaphore::new(1)),
                 homes,
                 drain: Drain::default(),
+                effects: opened.effects.clone(),
+                turn: Arc::default(),
                 stuck_exit: Duration::from_secs(600),
             };
             executor.execute(&job, Ticket::Fresh(firing(&job, now))).await
