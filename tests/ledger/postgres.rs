@@ -240,12 +240,13 @@ async fn a_claim_whose_caller_went_away_closes_its_connection_and_can_be_confirm
 }
 
 #[tokio::test]
-async fn a_lock_that_somebody_keeps_is_an_outage_and_leaves_no_row() {
+async fn a_lock_that_somebody_keeps_is_no_outage_and_leaves_no_row() {
     let server = PrivatePostgres::start();
     let (opened, site) = on(&server, SHORT).await;
     let firing = site.firing(SECOND).await;
     let holder = Holder::of(&site).await;
-    unavailable(opened.ledger.claim(&fresh(&firing)).await);
+    let answer = opened.ledger.claim(&fresh(&firing)).await;
+    assert!(matches!(answer, Err(LedgerError::Busy { .. })), "{answer:?}");
     holder.let_go();
     assert!(opened.reader.history(&HistoryFilter::default()).await.unwrap().is_empty());
     assert!(matches!(opened.ledger.claim(&fresh(&firing)).await.unwrap(), Claim::Won(_)));
