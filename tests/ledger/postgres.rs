@@ -144,7 +144,7 @@ async fn a_server_that_will_always_refuse_us_says_what_to_do() {
 #[tokio::test]
 async fn a_pooler_that_refuses_our_start_parameters_says_what_to_set() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("postgres://me@{}/db", listener.local_addr().unwrap());
+    let url = format!("postgres://me@{}/db?sslmode=disable", listener.local_addr().unwrap());
     let pooler = async {
         let (mut client, _) = listener.accept().await.unwrap();
         let length = client.read_u32().await.unwrap();
