@@ -231,7 +231,8 @@ fn reply(stream: &mut BufReader<TcpStream>) -> std::io::Result<Option<String>> {
             let parts = (0..length()?).map(|_| reply(stream)).collect::<Result<Vec<_>, _>>()?;
             Ok(Some(parts.into_iter().flatten().collect::<Vec<_>>().join("\n")))
         }
-        _ => Err(std::io::Error::other(line.to_owned())),
+        "-" => Err(std::io::Error::other(rest.to_owned())),
+        _ => Err(std::io::Error::other(format!("no reply of Redis: {line}"))),
     }
 }
 
