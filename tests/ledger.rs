@@ -96,6 +96,7 @@ conformance! {
         a_requeued_run_waits_and_runs_again_with_a_new_fence
         a_requeue_repeated_is_recorded_even_after_the_next_claim
         only_crashed_runs_count_as_crashes
+        only_failed_runs_count_as_failures
         a_wish_to_cancel_is_not_lost_with_a_requeue
     }
     effects {

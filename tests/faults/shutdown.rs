@@ -37,6 +37,38 @@ fn a_drained_replica_hands_a_long_run_over_without_counting_a_failure() {
 }
 
 #[test]
+fn a_drain_uses_up_none_of_the_attempts() {
+    let cluster = Cluster::start();
+    let deployment = cluster.deployment().ttl("3s").runner("shutdown_grace = \"200ms\"").jobs(
+        r#"
+        [jobs.fails]
+        kind = "command"
+        params = { argv = ["/bin/sh", "-c", "[ $RUNNER_ATTEMPT != 1 ] || sleep 20; exit 1"] }
+        every = "20s"
+        timeout = "40s"
+        kill_grace = "500ms"
+        max_attempts = 2
+        backoff = { initial = "1ms" }
+        "#,
+    );
+    let first_row = |wanted: &str| {
+        wait_until_blocking(Duration::from_secs(40), || {
+            let rows = deployment.history("fails");
+            let row = rows.first().ok_or("no row yet")?;
+            if state(row) == wanted { Ok(row.clone()) } else { Err(format!("{row}")) }
+        })
+    };
+    let mut first = deployment.start(1).remove(0);
+    first.wait_for_line(Duration::from_secs(20), |line| line.contains("ready"));
+    first_row("running");
+    first.terminate();
+    assert!(first.wait_exit(Duration::from_secs(5)).success());
+    let _second = deployment.start(1).remove(0);
+    let row = first_row("failed(error)");
+    assert_eq!((&row["attempt"], &row["crashes"]), (&3.into(), &0.into()), "two failures after the drain");
+}
+
+#[test]
 fn a_second_signal_does_not_wait_for_the_grace() {
     let cluster = Cluster::start();
     let deployment = cluster.deployment().ttl("3s").runner("shutdown_grace = \"60s\"").job(

@@ -215,6 +215,22 @@ pub(crate) async fn only_crashed_runs_count_as_crashes(site: &Site<impl Fixture>
     assert_eq!((third.attempt, third.crashes), (3, 1));
 }
 
+pub(crate) async fn only_failed_runs_count_as_failures(site: &Site<impl Fixture>) {
+    let firing = site.firing(SECOND).await;
+    let first = site.win(&fresh(&firing)).await;
+    assert_eq!(first.failures, 0);
+    site.settle(run(first), requeue("interrupted")).await;
+    let second = site.win(&take(&firing, first.id)).await;
+    assert_eq!((second.attempt, second.failures), (2, 0), "a drain is no failure");
+    site.settle(run(second), requeue("retry")).await;
+    let request = take(&firing, first.id);
+    let third = site.win(&request).await;
+    assert_eq!((third.attempt, third.failures), (3, 1));
+    let confirmed = site.opened.ledger.confirm(&request).await.unwrap();
+    assert_eq!(confirmed, Some(third), "whoever lost the answer learns the same");
+    assert_eq!(site.win(&request).await, third, "and so does who asks for it once more");
+}
+
 pub(crate) async fn a_wish_to_cancel_is_not_lost_with_a_requeue(site: &Site<impl Fixture>) {
     let firing = site.firing(SECOND).await;
     let won = site.win(&fresh(&firing)).await;

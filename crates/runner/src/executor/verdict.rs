@@ -77,10 +77,10 @@ pub(super) fn judge(spec: &JobSpec, won: &Won, ended: &Ended) -> Verdict {
     }
 }
 
-/// A run that failed by itself: again, if attempts are left. Vanished owners and interruptions do
-/// not use attempts up.
+/// A run that failed by itself: again, if attempts are left. Vanished owners, interruptions and
+/// drains do not use attempts up.
 fn failed(spec: &JobSpec, won: &Won, reason: &str, error: String) -> Verdict {
-    let failures = won.attempt.saturating_sub(won.crashes);
+    let failures = won.failures.saturating_add(1);
     if failures < spec.max_attempts {
         Verdict::requeue("retry", backoff(&spec.backoff, failures), Some(error))
     } else {

@@ -75,6 +75,8 @@ pub struct Won {
     pub attempt: u32,
     /// Vanished owners and interruptions of this firing so far.
     pub crashes: u32,
+    /// Runs of this firing so far that failed by themselves and were given another try.
+    pub failures: u32,
     /// The ledger's time of the claim.
     pub started_at: DateTime<Utc>,
 }

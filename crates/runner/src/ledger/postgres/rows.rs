@@ -45,6 +45,7 @@ pub(super) fn won(row: &PgRow) -> Result<Won, Failure> {
         fence: Fence(get(row, "fence")?),
         attempt: count(row, "attempt")?,
         crashes: count(row, "crashes")?,
+        failures: count(row, "failures")?,
         started_at: get(row, "started_at")?,
     })
 }

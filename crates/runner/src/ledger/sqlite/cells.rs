@@ -53,6 +53,7 @@ pub(super) fn won(row: &SqliteRow) -> Result<Won, Fault> {
         fence: Fence(integer(row, "fence")?),
         attempt: small(row, "attempt")?,
         crashes: small(row, "crashes")?,
+        failures: small(row, "failures")?,
         started_at: instant(row, "started_at")?,
     })
 }

@@ -21,4 +21,4 @@ FROM moment
 WHERE $3 <= now + $13 * interval '1 millisecond'
   AND now <= $3 + $12 * interval '1 millisecond'
 ON CONFLICT DO NOTHING
-RETURNING id, fence, attempt, crashes, started_at
+RETURNING id, fence, attempt, crashes, 0 AS failures, started_at

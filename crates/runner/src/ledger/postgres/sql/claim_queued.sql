@@ -16,4 +16,6 @@ UPDATE runner_firings SET
     due_at = NULL, expires_at = NULL, error = NULL, output = NULL
 FROM moment
 WHERE id = $3 AND namespace = $1 AND job = $2 AND state = 'queued' AND due_at <= now
-RETURNING id, fence, attempt, crashes, started_at
+RETURNING id, fence, attempt, crashes, started_at,
+    (SELECT count(*)::integer FROM runner_attempts
+     WHERE firing_id = runner_firings.id AND runner_attempts.reason = 'retry') AS failures

@@ -9,6 +9,8 @@ SELECT clock_timestamp() AS now,
         AND state = 'queued' AND reason = 'overlap') AS one_waits,
     mine.id, mine.scheduled_at, mine.state, mine.reason, mine.owner,
     mine.fence, mine.attempt, mine.crashes, mine.started_at, mine.claim_id, mine.due_at,
+    (SELECT count(*)::integer FROM runner_attempts
+     WHERE firing_id = mine.id AND runner_attempts.reason = 'retry') AS failures,
     other.id AS other_id, other.scheduled_at AS other_scheduled_at, other.state AS other_state,
     other.reason AS other_reason, other.owner AS other_owner
 FROM (SELECT) AS look

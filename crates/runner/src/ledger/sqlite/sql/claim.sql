@@ -14,4 +14,4 @@ WHERE j.namespace = ?1 AND j.name = ?2
   AND ?3 <= now + ?14                      -- a replica's fast clock must not run it early
   AND now <= ?3 + ?13
 ON CONFLICT DO NOTHING
-RETURNING id, fence, attempt, crashes, started_at;
+RETURNING id, fence, attempt, crashes, 0 AS failures, started_at;

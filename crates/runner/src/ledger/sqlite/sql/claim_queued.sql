@@ -14,4 +14,6 @@ WHERE j.namespace = ?1 AND j.name = ?2
   AND runner_firings.job = j.name
   AND runner_firings.state = 'queued'
   AND runner_firings.due_at <= now
-RETURNING id, fence, attempt, crashes, started_at;
+RETURNING id, fence, attempt, crashes, started_at,
+    (SELECT count(*) FROM runner_attempts
+     WHERE firing_id = runner_firings.id AND runner_attempts.reason = 'retry') AS failures;

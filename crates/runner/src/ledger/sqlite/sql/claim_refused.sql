@@ -7,6 +7,8 @@ SELECT clock.now,
        coalesce(?3 < j.pruned_before, 0) AS pruned,
        f.id, f.scheduled_at, f.state, f.reason, f.owner,
        f.claim_id, f.fence, f.attempt, f.crashes, f.started_at, f.due_at,
+       (SELECT count(*) FROM runner_attempts AS a
+        WHERE a.firing_id = f.id AND a.reason = 'retry') AS failures,
        b.id AS blocker_id, b.scheduled_at AS blocker_scheduled_at, b.state AS blocker_state,
        b.reason AS blocker_reason, b.owner AS blocker_owner
 FROM clock
