@@ -43,6 +43,18 @@ fn refuses(text: &str, places: &[(usize, &str)]) {
 }
 
 #[test]
+fn an_address_that_only_a_client_can_judge_is_refused_before_anything_starts() {
+    let with = |section: &str, url: &str| {
+        format!("{section}\nurl = \"{url}\"\n[jobs.reconcile]\nkind = \"command\"\nevery = \"30s\"\nparams = {{ argv = [\"true\"] }}\n")
+    };
+    let ledger = |rest: &str| with("[ledger]", &format!("postgres://runner:{PASSWORD}@{rest}"));
+    refuses(&ledger("db/runner?sslmode=maybe"), &[(2, "ssl_mode")]);
+    refuses(&ledger("d b/runner"), &[(2, "ledger.url")]);
+    refuses(&with("[ledger]", "sqlite:runner.db?mode=ro"), &[(2, "no parameters")]);
+    refuses(&with("[lock]", &format!("redis://:{PASSWORD}@cache/0?protocol=resp9")), &[(2, "lock.url")]);
+}
+
+#[test]
 fn every_mistake_is_refused_with_its_line_and_its_key() {
     let params = "params = { argv = [\"true\"] }";
     refuses(&job_with("timout = \"1m\""), &[(6, "jobs.reconcile.timout")]);

@@ -97,6 +97,15 @@ impl RedisBackend {
             release: Script::new(include_str!("lua/release.lua")),
         })
     }
+
+    /// Whether [`new`](Self::new) would take the URL. Asks no server and needs no runtime.
+    ///
+    /// # Errors
+    /// [`InvalidRedisUrl`]. It never repeats any part of the URL.
+    pub fn check_url(url: &str) -> Result<(), InvalidRedisUrl> {
+        Client::open(url.into_connection_info()?)?;
+        Ok(())
+    }
 }
 
 impl Debug for RedisBackend {
@@ -328,6 +337,7 @@ mod tests {
             "hunter2",
         ] {
             let error = open(url).map(|_| url).unwrap_err();
+            assert_eq!(RedisBackend::check_url(url), Err(error.clone()));
             assert!(!format!("{error} {error:?}").contains("hunter2"), "{error}");
         }
     }

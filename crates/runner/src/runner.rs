@@ -1,5 +1,6 @@
 //! Constructs the parts of a replica and wires them together.
 
+use std::error::Error;
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use tracing::{error, info, warn};
 
 use crate::admin::{Admin, ListenError, Readiness};
 use crate::clock::{Clock, SystemClock};
-use crate::config::Config;
+use crate::config::{Config, ConfigErrors};
 use crate::executor::Executor;
 use crate::firing::Instance;
 use crate::job::Job;
@@ -73,7 +74,7 @@ impl Builder {
     where
         P: DeserializeOwned,
         J: Job,
-        F: Fn(P) -> Result<J, Box<dyn std::error::Error + Send + Sync>> + Send + Sync + 'static,
+        F: Fn(P) -> Result<J, Box<dyn Error + Send + Sync>> + Send + Sync + 'static,
     {
         self.registry.add(name, make);
         self
@@ -303,6 +304,29 @@ pub(crate) fn ledger_options(config: &Config) -> LedgerOptions {
         pooler: config.ledger.pooler,
         migrate: config.ledger.migrate,
     }
+}
+
+/// What is wrong with the addresses of both layers, as far as their clients see without asking a
+/// server: a start would fail on it, so it is said with everything else that is wrong with the file.
+pub(crate) fn refused_addresses(config: &Config) -> Option<ConfigErrors> {
+    let ledger = ledger::check_url(&ledger_options(config)).err().map(|error| {
+        let mut message = error.to_string();
+        if let Some(cause) = innermost(&error) {
+            message.push_str(&format!(": {cause}"));
+        }
+        config.problem_at("ledger.url", message, None)
+    });
+    let lock = config.lock.url.as_ref().and_then(|url| RedisBackend::check_url(url.expose()).err());
+    let lock = lock.map(|error| config.problem_at("lock.url", error.to_string(), None));
+    config.errors(ledger.into_iter().chain(lock).collect())
+}
+
+fn innermost(error: &dyn Error) -> Option<&dyn Error> {
+    let mut cause = error.source();
+    while let Some(deeper) = cause.and_then(Error::source) {
+        cause = Some(deeper);
+    }
+    cause
 }
 
 async fn open_ledger(config: &Config) -> Result<Opened, LedgerError> {

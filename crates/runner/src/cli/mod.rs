@@ -24,7 +24,7 @@ use crate::config::{Config, Environment};
 use crate::kinds::{WARDEN, warden_main};
 use crate::ledger::{self, LedgerOptions};
 use crate::registry::Registry;
-use crate::runner::ledger_options;
+use crate::runner::{ledger_options, refused_addresses};
 
 /// It did not do what was asked.
 pub(crate) const FAILED: u8 = 1;
@@ -102,6 +102,10 @@ fn dispatch(cli: Cli, registry: &Registry) -> ExitCode {
             return ExitCode::from(BAD_CONFIG);
         }
     };
+    if let Some(problems) = refused_addresses(&config) {
+        complain(&problems);
+        return ExitCode::from(BAD_CONFIG);
+    }
     match cli.command {
         None => serve::run(&config, registry),
         // A kind may refuse what it is told only when it makes the job; a start would, so this must.

@@ -22,7 +22,7 @@ use futures_util::future::BoxFuture;
 pub use effect::{Effect, EffectError, EffectTerms, Effects, Transaction, Work};
 pub use error::LedgerError;
 pub use gaps::{Decision, Gap, Horizon, Question};
-pub use open::{LedgerOptions, Opened, migrate, open};
+pub use open::{LedgerOptions, Opened, check_url, migrate, open};
 /// The client of both databases, for what a job does in its [`Transaction`].
 pub use sqlx;
 

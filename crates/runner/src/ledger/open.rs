@@ -73,6 +73,18 @@ pub fn open(options: LedgerOptions) -> Answer<'static, Opened> {
     })
 }
 
+/// Whether [`open`] would take the URL. Asks no server.
+///
+/// # Errors
+/// [`LedgerError::Unusable`].
+pub fn check_url(options: &LedgerOptions) -> Result<(), LedgerError> {
+    match scheme(options) {
+        Some("postgres" | "postgresql") => PostgresLedger::check_url(options),
+        Some("sqlite") => SqliteLedger::check_url(options),
+        _ => Err(unknown_scheme()),
+    }
+}
+
 /// Applies the migrations that are missing, and names them.
 ///
 /// # Errors

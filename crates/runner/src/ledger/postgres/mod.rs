@@ -94,6 +94,10 @@ impl PostgresLedger {
         migrate::migrate(&connect_options(options)?).await
     }
 
+    pub(super) fn check_url(options: &LedgerOptions) -> Result<(), LedgerError> {
+        connect_options(options).map(drop)
+    }
+
     fn with(connect: &PgConnectOptions, options: &LedgerOptions) -> Self {
         Self {
             namespace: options.namespace.clone(),

@@ -84,6 +84,10 @@ impl SqliteLedger {
         Place::parse(&options.url)?.migrate(LEAST_PATIENCE).await
     }
 
+    pub(super) fn check_url(options: &LedgerOptions) -> Result<(), LedgerError> {
+        Place::parse(&options.url).map(drop)
+    }
+
     /// Bounds an operation in time and says what it was about when it fails.
     fn answer<'a, T>(
         &'a self,
