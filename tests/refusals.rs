@@ -45,7 +45,9 @@ fn refuses(text: &str, places: &[(usize, &str)]) {
 #[test]
 fn an_address_that_only_a_client_can_judge_is_refused_before_anything_starts() {
     let with = |section: &str, url: &str| {
-        format!("{section}\nurl = \"{url}\"\n[jobs.reconcile]\nkind = \"command\"\nevery = \"30s\"\nparams = {{ argv = [\"true\"] }}\n")
+        format!(
+            "{section}\nurl = \"{url}\"\n[jobs.reconcile]\nkind = \"command\"\nevery = \"30s\"\nparams = {{ argv = [\"true\"] }}\n"
+        )
     };
     let ledger = |rest: &str| with("[ledger]", &format!("postgres://runner:{PASSWORD}@{rest}"));
     refuses(&ledger("db/runner?sslmode=maybe"), &[(2, "ssl_mode")]);

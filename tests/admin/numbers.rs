@@ -84,6 +84,35 @@ fn after_flushes_of_redis_the_numbers_show_what_each_layer_caught() {
     end(replicas);
 }
 
+#[test]
+fn a_result_that_comes_after_a_takeover_is_counted_where_it_was_refused() {
+    let cluster = Cluster::start();
+    let deployment = cluster.deployment().ttl("1s").jobs(ADMIN).job(
+        "pay",
+        Duration::from_secs(2),
+        "every = \"10s\"\ntimeout = \"10s\"",
+    );
+    let mut replicas = deployment.start(2);
+    let owner = wait_until_blocking(LONG, || {
+        let owner = replicas.iter().position(|replica| !replica.descendants().is_empty());
+        owner.ok_or_else(|| "nothing runs".to_owned())
+    });
+    let mut owner = replicas.swap_remove(owner);
+    owner.stop();
+    wait_until_blocking(LONG, || {
+        let rows = deployment.history("pay");
+        let row = rows.first().ok_or("no row")?;
+        if row["attempt"] == 2 { Ok(()) } else { Err(row.to_string()) }
+    });
+    owner.cont();
+    wait_until_blocking(LONG, || {
+        let counted = page(address(&owner)).sum("runner_ledger_fenced_total", &[("job", "pay")]);
+        if counted > 0.0 { Ok(()) } else { Err("no result was refused".into()) }
+    });
+    replicas.push(owner);
+    end(replicas);
+}
+
 fn end(replicas: Vec<Replica>) {
     for mut replica in replicas {
         replica.terminate();

@@ -26,6 +26,7 @@ enum How {
     WaitPolitely,
     IgnoreCancellation,
     BlockFor(u64),
+    Rant,
 }
 
 /// Does what its parameter says.
@@ -48,6 +49,11 @@ impl Job for Misbehave {
             How::BlockFor(seconds) => {
                 std::thread::sleep(Duration::from_secs(seconds));
                 Ok(())
+            }
+            How::Rant => {
+                let rant = "on and on ".repeat((3 << 20) / 10) + "the end";
+                ctx.set_output(&*rant);
+                Err(JobError::fail(rant))
             }
         }
     }

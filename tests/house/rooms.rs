@@ -7,7 +7,7 @@ use crate::source::Source;
 use crate::{holds, planted, product};
 
 /// Everyone may use these.
-const LEAVES: [&str; 2] = ["firing", "clock"];
+const LEAVES: [&str; 3] = ["firing", "clock", "capture"];
 /// What everyone but the leaves may use: counting, and the token that says the replica is leaving.
 const SERVICES: [&str; 2] = ["telemetry", "lifecycle"];
 
@@ -61,6 +61,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("telemetry", &[]),
     ("firing", &[]),
     ("clock", &[]),
+    ("capture", &[]),
 ];
 
 fn rooms_door(project: &[Source]) -> Vec<String> {

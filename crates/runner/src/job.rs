@@ -11,8 +11,12 @@ use futures_util::future::BoxFuture;
 use lockcore::BootInstant;
 use tokio_util::sync::CancellationToken;
 
+use crate::capture::tail_of;
 use crate::firing::{Fence, Firing, JobName, Origin};
 use crate::ledger::{Effect, EffectError, Transaction};
+
+/// The most that a run may leave by [`JobContext::set_output`], in bytes.
+const MOST_OUTPUT: usize = 1 << 20;
 
 /// Work that runs when a job fires.
 ///
@@ -324,9 +328,17 @@ impl JobContext {
         self.output.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Leaves text in the ledger's `output` column; the last call counts.
+    /// Leaves text in the ledger's `output` column; the last call counts. Of a text longer than 1 MiB
+    /// the end is kept, below a line that says how much is gone: what is too large to be written within
+    /// a lease would keep the run from ever being settled. A kind with an `output_limit` of its own goes
+    /// by that.
     pub fn set_output(&self, text: impl Into<String>) {
-        *self.output.lock().unwrap_or_else(PoisonError::into_inner) = Some(text.into());
+        self.leave(tail_of(text.into(), MOST_OUTPUT));
+    }
+
+    /// What a kind has kept within a limit that the file sets.
+    pub(crate) fn leave(&self, text: String) {
+        *self.output.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
     }
 }
 

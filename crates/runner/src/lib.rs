@@ -48,6 +48,7 @@
 //! under "Cancel safety".
 
 mod admin;
+mod capture;
 mod cli;
 pub mod clock;
 pub mod config;

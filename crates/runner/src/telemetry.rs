@@ -17,6 +17,7 @@ const LOCK_RENEWALS: &str = "runner_lock_renewals_total";
 const LOCK_CAP: &str = "runner_lock_renewal_cap_reached_total";
 const LOCK_LOST: &str = "runner_lock_lost_total";
 const CLAIMS: &str = "runner_ledger_claims_total";
+const FENCED: &str = "runner_ledger_fenced_total";
 const DUPLICATE: &str = "runner_ledger_duplicate_total";
 const FIRINGS: &str = "runner_firings_total";
 const LATENESS: &str = "runner_firing_lateness_seconds";
@@ -102,7 +103,7 @@ pub(crate) fn begin<'a>(jobs: impl IntoIterator<Item = &'a JobName>) {
             counter!(FIRINGS, "job" => label(job), "state" => state.as_str(), "reason" => reason)
                 .increment(0);
         }
-        for name in [LOCK_MISMATCH, LOCK_CAP, MISSED] {
+        for name in [LOCK_MISMATCH, LOCK_CAP, FENCED, MISSED] {
             counter!(name, "job" => label(job)).increment(0);
         }
         for (name, _) in BUCKETS {
@@ -120,6 +121,10 @@ fn describe() {
     describe_counter!(LOCK_LOST, "Locks that could no longer be relied on while a run needed them.");
     describe_counter!(CLAIMS, "Answers of the ledger to the claim of a firing.");
     describe_counter!(DUPLICATE, "Second runs that the lock let through and the ledger refused.");
+    describe_counter!(
+        FENCED,
+        "Results that the ledger refused, because another replica had taken the run over."
+    );
     describe_counter!(FIRINGS, "Firings that this replica ended, skipped or sent back into the queue.");
     describe_histogram!(LATENESS, "From the moment a firing was due to the start of its first run.");
     describe_histogram!(RUN_DURATION, "How long a run took, however it ended.");
@@ -169,6 +174,11 @@ pub(crate) fn claim(job: &JobName, outcome: &'static str) {
 /// Counts what the second layer caught after the first had let it through.
 pub(crate) fn duplicate(job: &JobName, found: &'static str) {
     counter!(DUPLICATE, "job" => label(job), "found" => fixed(&FOUND, found)).increment(1);
+}
+
+/// Counts a result that came after a takeover.
+pub(crate) fn fenced(job: &JobName) {
+    counter!(FENCED, "job" => label(job)).increment(1);
 }
 
 /// Counts a firing by where it went; `reason` is empty where there is none.
@@ -288,6 +298,7 @@ mod tests {
             firing(job, state, reason);
         }
         lock_release_mismatch(job);
+        fenced(job);
         lateness(job, TimeDelta::seconds(1));
         run_duration(job, Duration::from_secs(1));
         last_success(job, DateTime::UNIX_EPOCH);

@@ -10,10 +10,14 @@ use super::hold::Hold;
 use super::passage::{Fate, Passage, Step};
 use super::run::Ended;
 use super::verdict::{Verdict, judge};
+use crate::capture::tail_of;
 use crate::firing::State;
 use crate::ledger::{Ending, Settled, Settlement};
 use crate::registry::BoundJob;
 use crate::telemetry;
+
+/// The most of an error that is written into a row, in bytes.
+const MOST_ERROR: usize = 16 << 10;
 
 impl Executor {
     /// Records how the run ended. A result counts for as long as nobody took over, however late it
@@ -50,6 +54,7 @@ impl Executor {
                 }
             }
             Some(Settled::Fenced) => {
+                telemetry::fenced(&job.spec.name);
                 warn!(took = ?ended.took, cause = ended.cause.map(tracing::field::display), "lost: someone took this run over; its result is void");
             }
             None => warn!("left without recording the result; another replica takes over"),
@@ -77,7 +82,7 @@ impl Executor {
             run: owned.run(),
             ending: verdict.ending.clone(),
             crashed: verdict.crashed,
-            error: verdict.error.clone(),
+            error: verdict.error.clone().map(|error| tail_of(error, MOST_ERROR)),
             output: ended.output.clone(),
         };
         let settled = self.settle_until_answered(job, pass, hold, &settlement).await;

@@ -45,6 +45,7 @@ impl Verdict {
     /// State and reason as metrics and logs name them.
     pub(super) fn words(&self) -> (State, &str) {
         match &self.ending {
+            Ending::Terminal { state: State::Cancelled, .. } => (State::Cancelled, "requested"),
             Ending::Terminal { state, reason } => (*state, reason.as_deref().unwrap_or_default()),
             Ending::Requeue { reason, .. } => (State::Queued, reason),
         }
@@ -70,9 +71,7 @@ pub(super) fn judge(spec: &JobSpec, won: &Won, ended: &Ended) -> Verdict {
             let text = format!("ran longer than its timeout of {:?}", spec.budget.timeout);
             failed(spec, won, "timeout", with_detail(text, &ended.outcome))
         }
-        Some(Cause::CancelRequested) => {
-            Verdict::terminal(State::Cancelled, Some("requested"), detail(&ended.outcome))
-        }
+        Some(Cause::CancelRequested) => Verdict::terminal(State::Cancelled, None, detail(&ended.outcome)),
         Some(cause) => interrupted(spec, won, cause, detail(&ended.outcome)),
     }
 }

@@ -1,6 +1,5 @@
 //! The kinds of job that come with the runner.
 
-mod capture;
 mod command;
 mod http;
 mod size;

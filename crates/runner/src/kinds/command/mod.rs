@@ -5,8 +5,8 @@ mod params;
 
 use std::ffi::OsString;
 
-use super::capture::Capture;
 use super::warden::{Ended, Status, Ward, WardenProgram};
+use crate::capture::Capture;
 use crate::{Job, JobContext, JobError};
 use environment::Withheld;
 pub use params::CommandParams;
@@ -89,7 +89,7 @@ struct Output<'a> {
 impl Drop for Output<'_> {
     fn drop(&mut self) {
         if let Some(text) = self.capture.text() {
-            self.ctx.set_output(text);
+            self.ctx.leave(text);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What is kept of an answer: the beginning of it, within a limit.
 
-use crate::kinds::capture::legible;
+use crate::capture::legible;
 
 /// The first bytes of an answer's body.
 ///

@@ -135,7 +135,7 @@ struct Output<'a> {
 impl Drop for Output<'_> {
     fn drop(&mut self) {
         if let Some(text) = self.kept.text() {
-            self.ctx.set_output(text);
+            self.ctx.leave(text);
         }
     }
 }

@@ -14,7 +14,7 @@ use super::message::{self, Ended, Order, Report, Task};
 use super::refusal::Refusal;
 use super::{WARDEN, proc};
 use crate::JobContext;
-use crate::kinds::capture::Capture;
+use crate::capture::Capture;
 
 /// How long output may still come when everybody who was known to write it is gone.
 const DRAIN: Duration = Duration::from_millis(200);

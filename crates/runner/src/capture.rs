@@ -1,4 +1,4 @@
-//! What is kept of what a command prints: the end of it, within a limit.
+//! What is kept of what a run prints or says: the end of it, within a limit.
 
 use std::collections::VecDeque;
 
@@ -40,8 +40,18 @@ impl Capture {
     }
 }
 
+/// The end of `text`, within `limit` bytes, as [`Capture`] would keep it.
+pub(crate) fn tail_of(text: String, limit: usize) -> String {
+    if text.len() <= limit {
+        return text;
+    }
+    let mut capture = Capture::new(limit);
+    capture.push(text.as_bytes());
+    capture.text().unwrap_or_default()
+}
+
 /// Lossy UTF-8 without NUL, which PostgreSQL refuses in text: the run could never be settled.
-pub(super) fn legible(bytes: &[u8]) -> String {
+pub(crate) fn legible(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).replace('\0', "\u{FFFD}")
 }
 
@@ -54,6 +64,13 @@ mod tests {
         chunks.iter().for_each(|chunk| capture.push(chunk));
         assert!(capture.tail.len() <= limit);
         capture.text()
+    }
+
+    #[test]
+    fn a_text_longer_than_its_limit_keeps_its_end_and_says_how_much_is_gone() {
+        assert_eq!(tail_of("0123".into(), 4), "0123");
+        assert_eq!(tail_of("0123456789".into(), 4), "[6 bytes cut]\n6789");
+        assert_eq!(tail_of("\u{20AC}\u{20AC}".into(), 4), "[3 bytes cut]\n\u{20AC}");
     }
 
     #[test]
