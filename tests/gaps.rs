@@ -68,6 +68,46 @@ fn what_is_older_than_its_start_deadline_after_a_downtime_does_not_run() {
     assert!(counted.get("skipped(missed)").is_some_and(|count| *count >= 6), "{counted:?}");
 }
 
+/// What became of the firings that were older than two ttls when the replicas came back, oldest first.
+fn older_than_a_fault(deployment: &Deployment) -> Vec<String> {
+    let rows = deployment.history("tick");
+    assert_no_gap(&rows, SECOND);
+    assert_nothing_doubled(deployment.effects(), "tick");
+    let caught = |row: &&serde_json::Value| row["origin"] == "catch_up";
+    let decided = rows.iter().filter(caught).map(|row| row["created_at"].as_str().unwrap()).min();
+    let decided = decided.expect("a gap").parse::<chrono::DateTime<chrono::Utc>>().unwrap();
+    let at = |row: &serde_json::Value| {
+        row["scheduled_at"].as_str().unwrap().parse::<chrono::DateTime<chrono::Utc>>().unwrap()
+    };
+    let young = decided - chrono::TimeDelta::seconds(5);
+    rows.iter().filter(caught).filter(|row| at(row) < young).map(cluster::state).collect()
+}
+
+#[test]
+fn all_that_was_missed_runs_oldest_first_up_to_the_limit() {
+    let keys = "misfire = \"all\"\nmax_catchup = 3";
+    let (_cluster, deployment) = with_a_downtime(keys, Duration::from_secs(12));
+    let became = older_than_a_fault(&deployment);
+    assert!(became.len() >= 5, "{became:?}");
+    assert_eq!(became[..3], ["succeeded", "succeeded", "succeeded"], "{became:?}");
+    assert!(became[3..].iter().all(|state| state == "skipped(missed)"), "{became:?}");
+    let mut started: Vec<_> = deployment
+        .history("tick")
+        .iter()
+        .filter(|row| row["origin"] == "catch_up" && row["state"] == "succeeded")
+        .map(|row| (row["started_at"].to_string(), row["scheduled_at"].to_string()))
+        .collect();
+    started.sort();
+    assert!(started.is_sorted_by_key(|(_, instant)| instant), "out of order: {started:#?}");
+}
+
+#[test]
+fn nothing_that_was_missed_runs_where_the_job_says_so() {
+    let (_cluster, deployment) = with_a_downtime("misfire = \"skip\"", Duration::from_secs(12));
+    let became = older_than_a_fault(&deployment);
+    assert!(became.len() >= 5 && became.iter().all(|state| state == "skipped(missed)"), "{became:?}");
+}
+
 #[test]
 fn a_schedule_that_changed_during_a_downtime_leaves_no_gaps_in_the_past() {
     let cluster = Cluster::start();

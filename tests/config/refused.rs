@@ -227,6 +227,7 @@ fn settings_that_contradict_one_another_are_refused() {
 #[test]
 fn numbers_out_of_range_and_of_the_wrong_type_are_refused() {
     refused("max_attempts = 0", "jobs.a.max_attempts", "from 1 to 1000, found 0", "");
+    refused("max_catchup = 0", "jobs.a.max_catchup", "from 1 to 10000, found 0", "");
     refused("max_crashes = -1", "jobs.a.max_crashes", "found -1", "");
     refused("max_attempts = \"3\"", "jobs.a.max_attempts", "expected a whole number, found text", "");
     refused("max_attempts = 2.5", "jobs.a.max_attempts", "expected a whole number, found a number", "");
@@ -240,9 +241,6 @@ fn what_is_not_built_yet_says_so_and_its_default_is_accepted() {
     for (bad, good) in [
         ("overlap = \"queue\"", "overlap = \"skip\""),
         ("overlap = \"replace\"", "overlap = \"allow\""),
-        ("misfire = \"all\"", "misfire = \"latest\""),
-        ("misfire = \"skip\"", "misfire = \"latest\""),
-        ("max_catchup = 7", "max_catchup = 100"),
         ("shards = 8", "shards = 1"),
         ("guard = \"lock\"", "guard = \"both\""),
         ("guard = \"none\"", "guard = \"ledger\""),

@@ -102,7 +102,11 @@ fn a_run_that_says_too_much_is_recorded_with_the_end_of_it() {
     let _replica = start(&deployment);
     let row = wait_for_first(&deployment, SOON, |row| row["state"] == "failed");
     let (output, error) = (row["output"].as_str().unwrap(), row["error"].as_str().unwrap());
-    assert!(output.starts_with("[20971") && output.contains(" bytes cut]\n") && output.ends_with("the end"), "{}", output.len());
+    assert!(
+        output.starts_with("[20971") && output.contains(" bytes cut]\n") && output.ends_with("the end"),
+        "{}",
+        output.len()
+    );
     assert!(error.contains(" bytes cut]\n") && error.ends_with("the end"), "{}", error.len());
     assert!(error.len() < 17 << 10, "{}", error.len());
 }

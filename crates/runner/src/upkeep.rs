@@ -1,6 +1,6 @@
 //! What every replica does besides firing: registering its jobs, polling the queue, sweeping, pruning.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use lockcore::BootInstant;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, info, warn};
 
+use crate::config::Overlap;
 use crate::executor::{Executor, Ticket};
 use crate::firing::State;
 use crate::ledger::{Due, FiringId, JobRegistration, LedgerError, Upkeep};
@@ -199,16 +200,22 @@ impl Caretaker {
         self.jobs.values().map(|job| job.spec.budget.ttl).min().unwrap_or(self.stranger.ttl)
     }
 
+    /// Takes up what is due. Of firings that exclude each other only the one that has waited longest: the
+    /// others could only get in its way, and one of them might get past it.
     async fn poll(&self) -> Result<(), LedgerError> {
         let names: Vec<String> = self.jobs.keys().cloned().collect();
+        let mut first = BTreeSet::new();
         for due in self.upkeep.due(&names, POLL_LIMIT).await? {
-            self.take_up(due);
+            let Some(job) = self.jobs.get(due.firing.job.as_str()) else { continue };
+            if job.spec.overlap == Overlap::Allow || first.insert((due.firing.job.clone(), due.firing.shard))
+            {
+                self.take_up(job.clone(), due);
+            }
         }
         Ok(())
     }
 
-    fn take_up(&self, due: Due) {
-        let Some(job) = self.jobs.get(due.firing.job.as_str()).cloned() else { return };
+    fn take_up(&self, job: Arc<BoundJob>, due: Due) {
         let Some(held) = self.in_hand.take(due.id) else { return };
         let executor = self.executor.clone();
         self.firings.spawn(async move {

@@ -6,13 +6,8 @@ use config::{Value, ValueKind};
 use super::value::Fault;
 
 /// A key of a job, and the only values of it that are built.
-const KEYS: &[(&str, &[&str])] = &[
-    ("overlap", &["skip", "allow"]),
-    ("misfire", &["latest"]),
-    ("max_catchup", &["100"]),
-    ("guard", &["both", "ledger"]),
-    ("shards", &["1"]),
-];
+const KEYS: &[(&str, &[&str])] =
+    &[("overlap", &["skip", "allow"]), ("guard", &["both", "ledger"]), ("shards", &["1"])];
 
 /// Keys that are not built, whatever their value, and what is so without them.
 const NO_USE: &[(&str, &str)] =
@@ -52,7 +47,7 @@ mod tests {
     fn a_built_value_passes_and_another_is_named() {
         assert_eq!(refusal("overlap", &Value::new(None, "skip")), None);
         assert_eq!(refusal("timeout", &Value::new(None, "1m")), None);
-        let fault = refusal("max_catchup", &Value::new(None, 7_i64)).expect("a refusal");
-        assert_eq!(fault.message, "max_catchup = 7 is not built yet");
+        let fault = refusal("shards", &Value::new(None, 7_i64)).expect("a refusal");
+        assert_eq!(fault.message, "shards = 7 is not built yet");
     }
 }
