@@ -46,6 +46,14 @@ impl Lines {
         });
     }
 
+    /// Waits until every stream has ended, at most for `limit`: what a process printed last may still be
+    /// on its way when the process is gone, and a child that it left behind may keep a stream open.
+    pub fn wait_ended(&self, limit: Duration) {
+        let state = self.lock();
+        let ended = self.0.changed.wait_timeout_while(state, limit, |state| state.open_streams > 0);
+        drop(ended);
+    }
+
     /// How many lines have arrived: what happens next has this number or a higher one.
     #[must_use]
     pub fn mark(&self) -> usize {
@@ -140,6 +148,22 @@ mod tests {
         let lines = Lines::default();
         lines.follow(&b"alone\n"[..]);
         lines.wait_for(0, Duration::from_secs(3600), |line| line == "never");
+    }
+
+    #[test]
+    fn who_waits_for_the_end_has_every_line() {
+        let (reader, mut writer) = std::io::pipe().expect("a pipe");
+        let lines = Lines::default();
+        lines.follow(reader);
+        lines.wait_ended(Duration::ZERO);
+        let writing = thread::spawn(move || {
+            (0..1_000).try_for_each(|number| {
+                std::io::Write::write_all(&mut writer, format!("{number}\n").as_bytes())
+            })
+        });
+        lines.wait_ended(SOON);
+        assert_eq!(lines.since(0).last().map(String::as_str), Some("999"));
+        writing.join().expect("the writer").expect("the reader lives");
     }
 
     #[test]

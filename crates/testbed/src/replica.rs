@@ -15,6 +15,8 @@ use crate::{Lines, wait_until_blocking};
 /// Inherited by everything a replica starts, however it regroups or is re-parented: how we find
 /// what it left behind.
 const MARKER: &str = "TESTBED_REPLICA";
+/// How long the last lines of a process that has ended may take.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 /// Where Debian's `faketime` package puts its library, below `/usr/lib/<architecture>`.
 const FAKETIME: &str = "faketime/libfaketimeMT.so.1";
 
@@ -167,15 +169,17 @@ impl Replica {
         self.poll_exit().is_none()
     }
 
-    /// How it ended, waiting for that if need be.
+    /// How it ended, waiting for that if need be, and for all that it printed.
     ///
     /// # Panics
     /// At the deadline, with its last lines.
     #[track_caller]
     pub fn wait_exit(&mut self, deadline: Duration) -> ExitStatus {
-        wait_until_blocking(deadline, || {
+        let status = wait_until_blocking(deadline, || {
             self.poll_exit().ok_or_else(|| format!("it still runs; its last lines:\n{}", self.lines.tail()))
-        })
+        });
+        self.lines.wait_ended(LAST_WORDS);
+        status
     }
 
     /// The living processes that it started and that those started, itself left out.
