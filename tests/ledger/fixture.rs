@@ -127,7 +127,7 @@ impl<F: Fixture> Site<F> {
     }
 
     pub(crate) async fn now(&self) -> DateTime<Utc> {
-        self.opened.reader.now().await.expect("the ledger's clock")
+        self.opened.reader.now().await.expect("the ledger's clock").now
     }
 
     /// A firing of job `a`, due `ago` before the ledger's now.

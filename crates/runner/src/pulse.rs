@@ -4,6 +4,8 @@
 //! does not contend while the pulse is gone. And a replica's own wall clock may be wrong; therefore
 //! firings are judged by the ledger's clock, carried forward between probes on the boot clock, which
 //! no operator and no NTP step can move.
+//!
+//! It also feels when another server has taken the ledger over, and says what may be lost then.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,10 +14,10 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use lockcore::BootInstant;
 use tokio::sync::watch;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use crate::clock::Clock;
-use crate::ledger::{LedgerError, Reader};
+use crate::ledger::{LedgerError, Reader, Reading, Server, Succession, Upkeep};
 use crate::telemetry;
 
 /// How often the ledger is asked for its time.
@@ -31,6 +33,10 @@ pub(crate) struct Pulse {
     beating: watch::Sender<bool>,
     /// Whether people have been told that this host's clock is off; told again once it was right.
     told_off: AtomicBool,
+    /// The newest server that has answered.
+    server: Mutex<Option<Server>>,
+    /// Whether people have been told that one which it has replaced answers.
+    told_overruled: AtomicBool,
 }
 
 /// One moment at which both clocks were read.
@@ -45,8 +51,14 @@ impl Pulse {
     /// A pulse that has not been felt yet: the ledger counts as away until a probe succeeds.
     #[must_use]
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
-        let told_off = AtomicBool::new(false);
-        Self { clock, anchor: Mutex::new(None), beating: watch::Sender::new(false), told_off }
+        Self {
+            clock,
+            anchor: Mutex::new(None),
+            beating: watch::Sender::new(false),
+            told_off: AtomicBool::new(false),
+            server: Mutex::new(None),
+            told_overruled: AtomicBool::new(false),
+        }
     }
 
     /// The time as the ledger sees it; the host's wall clock until the ledger was first reached.
@@ -102,18 +114,27 @@ impl Pulse {
     }
 
     /// Probes the ledger once a second, for ever.
-    pub(crate) async fn probe(&self, reader: &dyn Reader) {
+    pub(crate) async fn probe(&self, reader: &dyn Reader, upkeep: &dyn Upkeep) {
         loop {
-            self.probe_once(reader).await;
+            self.probe_once(reader, upkeep).await;
             tokio::time::sleep(PROBE_EVERY).await;
         }
     }
 
     /// Asks the ledger for its time, once.
-    pub(crate) async fn probe_once(&self, reader: &dyn Reader) {
+    pub(crate) async fn probe_once(&self, reader: &dyn Reader, upkeep: &dyn Upkeep) {
         let sent = self.clock.boot_now();
-        match reader.now().await {
-            Ok(ledger) => self.felt(sent, ledger),
+        let answer = match reader.now().await {
+            Ok(Reading { now, server }) => {
+                self.accept(server, upkeep).await.map(|accepted| accepted.then_some(now))
+            }
+            Err(error) => Err(error),
+        };
+        match answer {
+            Ok(Some(ledger)) => self.felt(sent, ledger),
+            Ok(None) => {
+                self.beating.send_replace(false);
+            }
             Err(error) => {
                 let refused = !error.is_unavailable();
                 if refused && self.beating.send_replace(false) {
@@ -122,6 +143,37 @@ impl Pulse {
                 self.lost(&error);
             }
         }
+    }
+
+    /// Whether the server that answers is the one to go by. A new one is written down in the ledger
+    /// before anybody learns that it answers, and so before anything is claimed there.
+    async fn accept(&self, server: Option<Server>, upkeep: &dyn Upkeep) -> Result<bool, LedgerError> {
+        let Some(server) = server else { return Ok(true) };
+        let seen = *self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        match seen.map(|seen| seen.succession(server)) {
+            Some(Succession::Same) => return Ok(true),
+            Some(Succession::Overruled) => {
+                if !self.told_overruled.swap(true, Ordering::Relaxed) {
+                    error!(
+                        timeline = server.timeline,
+                        newest = seen.map(|seen| seen.timeline),
+                        "a database server answers that a promoted standby has replaced: two may be taking \
+                         rows. Nothing is fired through it; shut it down (to go back to it on purpose, \
+                         restart the replicas)"
+                    );
+                }
+                return Ok(false);
+            }
+            Some(Succession::Promoted | Succession::Foreign) | None => {}
+        }
+        let noted = upkeep.adopt().await?;
+        *self.server.lock().unwrap_or_else(PoisonError::into_inner) = Some(server);
+        self.told_overruled.store(false, Ordering::Relaxed);
+        // One that starts later than the change goes by what the ledger itself had noted.
+        if let Some(former) = seen.or(noted) {
+            report_succession(former, server);
+        }
+        Ok(true)
     }
 
     fn felt(&self, sent: BootInstant, ledger: DateTime<Utc>) {
@@ -166,5 +218,30 @@ impl Pulse {
 
     fn anchor(&self) -> std::sync::MutexGuard<'_, Option<Anchor>> {
         self.anchor.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The alarm: what is not promised any more, and what to do.
+fn report_succession(former: Server, server: Server) {
+    let succession = former.succession(server);
+    if succession == Succession::Same {
+        return;
+    }
+    telemetry::ledger_failover();
+    if succession == Succession::Foreign {
+        error!(
+            system = server.system,
+            former = former.system,
+            "the ledger's URL leads to another database cluster: firings whose rows were not brought along \
+             run again. If that was not meant, stop the replicas and correct the URL"
+        );
+    } else {
+        warn!(
+            timeline = server.timeline,
+            former = former.timeline,
+            "a standby has been promoted under the ledger: unless replication is synchronous, rows of the last \
+             moments may be missing and their firings may run again, with a higher fence. See that the \
+             former server is down, and look for lost work: docs/operating.md"
+        );
     }
 }

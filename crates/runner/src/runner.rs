@@ -186,9 +186,9 @@ impl Engine {
             () = signals.next() => return Err(StartError::Stopped),
         };
         let mut background = JoinSet::new();
-        let (probing, reader) = (pulse.clone(), opened.reader.clone());
+        let (probing, reader, upkeep) = (pulse.clone(), opened.reader.clone(), opened.upkeep.clone());
         background.spawn(async move {
-            probing.probe(&*reader).await;
+            probing.probe(&*reader, &*upkeep).await;
             Ok(())
         });
         // Nothing is planned before the ledger has told its time: this host's clock may be hours ahead,

@@ -18,6 +18,7 @@ const LOCK_CAP: &str = "runner_lock_renewal_cap_reached_total";
 const LOCK_LOST: &str = "runner_lock_lost_total";
 const CLAIMS: &str = "runner_ledger_claims_total";
 const FENCED: &str = "runner_ledger_fenced_total";
+const FAILOVERS: &str = "runner_ledger_failovers_total";
 const DUPLICATE: &str = "runner_ledger_duplicate_total";
 const FIRINGS: &str = "runner_firings_total";
 const LATENESS: &str = "runner_firing_lateness_seconds";
@@ -83,7 +84,9 @@ pub(crate) fn begin<'a>(jobs: impl IntoIterator<Item = &'a JobName>) {
     for outcome in RENEWALS {
         counter!(LOCK_RENEWALS, "outcome" => outcome).increment(0);
     }
-    counter!(HEARTBEAT_MISSED).increment(0);
+    for name in [HEARTBEAT_MISSED, FAILOVERS] {
+        counter!(name).increment(0);
+    }
     gauge!(RUNNING).increment(0.0);
     gauge!(STUCK).increment(0.0);
     for job in jobs {
@@ -120,6 +123,7 @@ fn describe() {
     describe_counter!(LOCK_CAP, "Locks that were renewed as often as they may be.");
     describe_counter!(LOCK_LOST, "Locks that could no longer be relied on while a run needed them.");
     describe_counter!(CLAIMS, "Answers of the ledger to the claim of a firing.");
+    describe_counter!(FAILOVERS, "Times that another server took the ledger over.");
     describe_counter!(DUPLICATE, "Second runs that the lock let through and the ledger refused.");
     describe_counter!(
         FENCED,
@@ -169,6 +173,11 @@ pub(crate) fn lock_lost(job: &JobName, reason: &'static str) {
 /// Counts an answer to a claim.
 pub(crate) fn claim(job: &JobName, outcome: &'static str) {
     counter!(CLAIMS, "job" => label(job), "outcome" => fixed(&CLAIM_ANSWERS, outcome)).increment(1);
+}
+
+/// Counts a server that took the ledger over from another.
+pub(crate) fn ledger_failover() {
+    counter!(FAILOVERS).increment(1);
 }
 
 /// Counts what the second layer caught after the first had let it through.
@@ -304,6 +313,7 @@ mod tests {
         last_success(job, DateTime::UNIX_EPOCH);
         next_firing(job, DateTime::UNIX_EPOCH);
         heartbeat_missed();
+        ledger_failover();
         clock_offset(TimeDelta::zero());
         drop((running(), stuck()));
     }

@@ -248,10 +248,10 @@ mod tests {
         let fate = Runtimes::start([]).unwrap().run(async |homes| {
             let opened = crate::ledger::open(options).await.unwrap();
             opened.upkeep.register(&registrations(std::iter::once(&job))).await.unwrap();
-            let now = opened.reader.now().await.unwrap();
+            let now = opened.reader.now().await.unwrap().now;
             let clock = Arc::new(ManualClock::new(now));
             let pulse = Arc::new(Pulse::new(clock.clone()));
-            pulse.probe_once(&*opened.reader).await;
+            pulse.probe_once(&*opened.reader, &*opened.upkeep).await;
             let locks = Locks::new(
                 Arc::new(MemoryBackend::new(clock.clone())),
                 clock.clone(),

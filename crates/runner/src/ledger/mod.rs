@@ -10,13 +10,13 @@ mod gaps;
 mod open;
 pub mod postgres;
 mod rows;
+mod server;
 mod sqlite;
 mod values;
 
 use std::fmt::Debug;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
 use futures_util::future::BoxFuture;
 
 pub use effect::{Effect, EffectError, EffectTerms, Effects, Transaction, Work};
@@ -27,6 +27,7 @@ pub use open::{LedgerOptions, Opened, check_url, migrate, open};
 pub use sqlx;
 
 pub use rows::{AttemptRow, FiringRow, HistoryFilter, JobRow};
+pub use server::{Reading, Server, Succession};
 pub use sqlite::SqliteLedger;
 pub use values::{
     Claim, ClaimRequest, Counted, Due, Ending, Enqueue, Enqueued, Entry, Expired, FiringId, Found, Heartbeat,
@@ -96,14 +97,18 @@ pub trait Upkeep: Debug + Send + Sync + 'static {
     /// Allows claims again. `false` if the ledger does not know the job.
     fn resume<'a>(&'a self, job: &'a str) -> Answer<'a, bool>;
 
+    /// Writes down which server keeps the ledger now, so that fences go on growing there, and gives
+    /// the one that was written down before if that was another.
+    fn adopt(&self) -> Answer<'_, Option<Server>>;
+
     /// Asks the owner of a running firing to stop, or cancels a queued one. `false` if it is neither.
     fn cancel(&self, id: FiringId) -> Answer<'_, bool>;
 }
 
 /// What looks and never writes.
 pub trait Reader: Debug + Send + Sync + 'static {
-    /// The ledger's clock. Also the cheapest proof that the ledger answers.
-    fn now(&self) -> Answer<'_, DateTime<Utc>>;
+    /// The ledger's clock. Also the cheapest proof that the ledger answers, and who answers.
+    fn now(&self) -> Answer<'_, Reading>;
 
     /// Rows, newest `scheduled_at` first.
     fn history<'a>(&'a self, filter: &'a HistoryFilter) -> Answer<'a, Vec<FiringRow>>;

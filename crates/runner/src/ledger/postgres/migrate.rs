@@ -14,9 +14,11 @@ use crate::ledger::LedgerError;
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// What the program knows, oldest first.
-fn known() -> [Migration; 1] {
+fn known() -> [Migration; 2] {
     let ledger = include_str!("../../../../../migrations/postgres/0001_ledger.sql").into_sql_str();
-    [Migration::new(1, "ledger".into(), MigrationType::Simple, ledger, false)]
+    let server = include_str!("../../../../../migrations/postgres/0002_server.sql").into_sql_str();
+    [(1, "ledger", ledger), (2, "server", server)]
+        .map(|(version, what, sql)| Migration::new(version, what.into(), MigrationType::Simple, sql, false))
 }
 
 /// Applies what is missing, and names it.
@@ -130,11 +132,12 @@ mod tests {
 
     #[test]
     fn a_database_that_is_ahead_or_different_is_refused() {
-        let [first] = known();
-        assert_eq!(missing(&[]).unwrap().len(), 1);
-        assert_eq!(missing(&[(1, first.checksum.to_vec())]).unwrap().len(), 0);
-        let newer = missing(&[(1, first.checksum.to_vec()), (2, vec![0])]).unwrap_err();
-        assert!(newer.to_string().contains("newer (version 2)"), "{newer}");
+        let [first, second] = known().map(|migration| (migration.version, migration.checksum.to_vec()));
+        assert_eq!(missing(&[]).unwrap().len(), 2);
+        assert_eq!(missing(std::slice::from_ref(&first)).unwrap().len(), 1);
+        assert_eq!(missing(&[first.clone(), second.clone()]).unwrap().len(), 0);
+        let newer = missing(&[first, second, (3, vec![0])]).unwrap_err();
+        assert!(newer.to_string().contains("newer (version 3)"), "{newer}");
         let other = missing(&[(1, vec![0])]).unwrap_err();
         assert!(other.to_string().contains("different file"), "{other}");
     }

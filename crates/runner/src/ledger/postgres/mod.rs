@@ -17,6 +17,9 @@
 //! - **A sweep takes a run only as it was seen**, by fence and lease, and only if the lease is over for
 //!   this server too. So a heartbeat in the last moment wins, one of many sweepers wins, and neither a
 //!   jump of this server's clock nor its return after an outage expires everybody at once.
+//! - **A fence carries the timeline** of the server that minted it: a standby that is promoted may lack
+//!   the last values of the sequence, and mints above them all the same. A cluster that the ledger was
+//!   moved to counts timelines anew, and is adopted before anything is claimed there.
 //! - **A prune raises the watermark** under the job's lock before rows go: what is not there any more
 //!   can never be claimed as if it had never been.
 //!
@@ -33,13 +36,13 @@ mod migrate;
 mod queue;
 mod read;
 mod rows;
+mod server;
 mod settle;
 mod sweep;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
 use sqlx::postgres::PgConnectOptions;
 
 use self::connection::{Link, connect_options};
@@ -47,8 +50,8 @@ use self::effect::EffectPools;
 use super::{
     Answer, AttemptRow, Claim, ClaimRequest, Counted, Decision, Due, Enqueue, Enqueued, Expired, FiringId,
     FiringRow, Heartbeat, HistoryFilter, Horizon, JobRegistration, JobRow, Ledger, LedgerError,
-    LedgerOptions, Question, Reader, Run, Running, Settled, Settlement, Skip, Skipped, Suspect, Swept,
-    Upkeep, Won,
+    LedgerOptions, Question, Reader, Reading, Run, Running, Server, Settled, Settlement, Skip, Skipped,
+    Suspect, Swept, Upkeep, Won,
 };
 
 pub(in crate::ledger) use self::effect::PostgresWork;
@@ -189,13 +192,17 @@ impl Upkeep for PostgresLedger {
         self.upkeep.ask("resume a job", move || self.resume_job(job))
     }
 
+    fn adopt(&self) -> Answer<'_, Option<Server>> {
+        self.upkeep.ask("note the server", || self.note_server())
+    }
+
     fn cancel(&self, id: FiringId) -> Answer<'_, bool> {
         self.upkeep.ask("cancel a firing", move || self.request_cancel(id))
     }
 }
 
 impl Reader for PostgresLedger {
-    fn now(&self) -> Answer<'_, DateTime<Utc>> {
+    fn now(&self) -> Answer<'_, Reading> {
         self.upkeep.ask("read the clock", || self.read_clock())
     }
 

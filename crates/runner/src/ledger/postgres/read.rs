@@ -1,25 +1,11 @@
 //! Looking without writing.
 
-use chrono::{DateTime, Utc};
-
 use super::PostgresLedger;
 use super::failure::Failure;
 use super::rows::{self, get, word};
 use crate::ledger::{AttemptRow, Counted, FiringId, FiringRow, HistoryFilter, JobRow};
 
 impl PostgresLedger {
-    pub(super) async fn read_clock(&self) -> Result<DateTime<Utc>, Failure> {
-        let mut session = self.upkeep.session().await?;
-        let row = session.row(sqlx::query(include_str!("sql/now.sql"))).await?;
-        let row = row.ok_or_else(|| Failure::Corrupt("the clock gave no row".into()))?;
-        if get(&row, "only_reads")? {
-            // The name may lead to another server by now.
-            session.give_up();
-            return Err(Failure::OnlyReads);
-        }
-        get(&row, "now")
-    }
-
     pub(super) async fn read_history(&self, filter: &HistoryFilter) -> Result<Vec<FiringRow>, Failure> {
         let limit = (filter.limit > 0).then_some(i64::from(filter.limit));
         let history = sqlx::query(include_str!("sql/history.sql"))

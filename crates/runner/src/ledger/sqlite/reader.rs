@@ -1,20 +1,19 @@
 //! What looks and never writes.
 
-use chrono::{DateTime, Utc};
 use sqlx::sqlite::SqliteRow;
 
 use super::cells;
 use super::fault::Fault;
 use super::{SqliteLedger, Statement};
-use crate::ledger::{Answer, AttemptRow, Counted, FiringId, FiringRow, HistoryFilter, JobRow, Reader};
+use crate::ledger::{Answer, AttemptRow, Counted, FiringId, FiringRow, HistoryFilter, JobRow, Reader, Reading};
 
 impl Reader for SqliteLedger {
-    fn now(&self) -> Answer<'_, DateTime<Utc>> {
+    fn now(&self) -> Answer<'_, Reading> {
         self.answer("read the ledger's clock", async move {
             let mut conn = self.readers.lend().await?;
             let row = sqlx::query(include_str!("sql/now.sql")).fetch_one(&mut *conn).await?;
             conn.give_back();
-            cells::instant(&row, "now")
+            Ok(Reading { now: cells::instant(&row, "now")?, server: None })
         })
     }
 

@@ -11,7 +11,7 @@ use super::{SqliteLedger, Statement};
 use crate::firing::{Delivery, State};
 use crate::ledger::{
     Answer, Decision, Due, Ending, Enqueue, Enqueued, Expired, FiringId, Horizon, JobRegistration, Question,
-    Running, Settlement, Suspect, Swept, Upkeep,
+    Running, Server, Settlement, Suspect, Swept, Upkeep,
 };
 
 impl Upkeep for SqliteLedger {
@@ -133,6 +133,11 @@ impl Upkeep for SqliteLedger {
             let statement = sqlx::query(include_str!("sql/resume.sql"));
             self.touches_one(statement.bind(&*self.namespace).bind(job)).await
         })
+    }
+
+    /// A file has no standby.
+    fn adopt(&self) -> Answer<'_, Option<Server>> {
+        Box::pin(async { Ok(None) })
     }
 
     fn cancel(&self, id: FiringId) -> Answer<'_, bool> {

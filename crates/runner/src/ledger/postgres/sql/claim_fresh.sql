@@ -16,7 +16,8 @@ WITH job AS MATERIALIZED (
 INSERT INTO runner_firings (namespace, job, scheduled_at, shard, trigger_key, origin, state, attempt,
     fence, claim_id, owner, exclusive, delivery, lease_until, created_at, started_at)
 SELECT $1, $2, $3, $4, $5, $6, 'running', 1,
-    nextval('runner_fence'), $7, $8, $9, $10, now + $11 * interval '1 millisecond', now, now
+    runner_timeline() * 1000000000000 + nextval('runner_fence'),
+    $7, $8, $9, $10, now + $11 * interval '1 millisecond', now, now
 FROM moment
 WHERE $3 <= now + $13 * interval '1 millisecond'
   AND now <= $3 + $12 * interval '1 millisecond'

@@ -10,7 +10,8 @@ WITH job AS MATERIALIZED (
     SELECT clock_timestamp() AS now FROM job
 )
 UPDATE runner_firings SET
-    state = 'running', reason = NULL, attempt = attempt + 1, fence = nextval('runner_fence'),
+    state = 'running', reason = NULL, attempt = attempt + 1,
+    fence = runner_timeline() * 1000000000000 + nextval('runner_fence'),
     claim_id = $4, owner = $5, exclusive = $6, delivery = $7,
     lease_until = now + $8 * interval '1 millisecond', started_at = now,
     due_at = NULL, expires_at = NULL, error = NULL, output = NULL
