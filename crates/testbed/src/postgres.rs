@@ -6,6 +6,7 @@
 #![expect(clippy::panic, reason = "a test without its server has failed, and should say why")]
 #![expect(clippy::disallowed_methods, reason = "the rig reads PATH and waits by the host's clock")]
 
+mod standby;
 mod template;
 
 use std::fs::{self, File};
@@ -33,6 +34,8 @@ pub struct PrivatePostgres {
     home: TempDir,
     port: u16,
     user: Option<ServerUser>,
+    /// Beyond [`SETTINGS`].
+    settings: Vec<String>,
     process: Mutex<Option<Process>>,
 }
 
@@ -51,6 +54,11 @@ impl PrivatePostgres {
     /// When PostgreSQL's programs are missing (the message says what to install) or the server does not come up.
     #[must_use]
     pub fn start() -> Self {
+        Self::start_with(Vec::new(), copy_template)
+    }
+
+    /// A server with these settings in a directory that `fill` makes.
+    fn start_with(settings: Vec<String>, fill: impl FnOnce(&Path, Option<ServerUser>)) -> Self {
         let user = server_user();
         let home =
             TempDir::with_prefix("runner-pg-").unwrap_or_else(|e| panic!("no temporary directory: {e}"));
@@ -58,8 +66,8 @@ impl PrivatePostgres {
             chown(home.path(), Some(user.uid), Some(user.gid))
                 .unwrap_or_else(|e| panic!("cannot hand {} to the server: {e}", home.path().display()));
         }
-        copy_template(&home.path().join("data"), user);
-        let mut postgres = Self { home, port: free_port(), user, process: Mutex::new(None) };
+        fill(&home.path().join("data"), user);
+        let mut postgres = Self { home, port: free_port(), user, settings, process: Mutex::new(None) };
         let deadline = Instant::now() + PATIENCE;
         while let Err(log) = postgres.launch() {
             let port_taken = log.contains("could not bind") && Instant::now() < deadline;
@@ -201,6 +209,7 @@ impl PrivatePostgres {
             .args(["-p", &self.port.to_string(), "-k"])
             .arg(self.home.path())
             .args(SETTINGS.iter().flat_map(|setting| ["-c", setting]))
+            .args(self.settings.iter().flat_map(|setting| ["-c", setting]))
             .current_dir(self.home.path())
             .process_group(0)
             .stdin(Stdio::null())
@@ -244,6 +253,9 @@ const SETTINGS: &[&str] = &[
     "max_wal_size=64MB",
     "dynamic_shared_memory_type=mmap",
     "log_min_messages=warning",
+    // For standbys: one that lags finds what it missed, and one that was cut off asks again at once.
+    "wal_keep_size=64MB",
+    "wal_retrieve_retry_interval=100ms",
 ];
 
 impl Process {

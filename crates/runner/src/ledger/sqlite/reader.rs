@@ -5,7 +5,9 @@ use sqlx::sqlite::SqliteRow;
 use super::cells;
 use super::fault::Fault;
 use super::{SqliteLedger, Statement};
-use crate::ledger::{Answer, AttemptRow, Counted, FiringId, FiringRow, HistoryFilter, JobRow, Reader, Reading};
+use crate::ledger::{
+    Answer, AttemptRow, Counted, FiringId, FiringRow, HistoryFilter, JobRow, Reader, Reading,
+};
 
 impl Reader for SqliteLedger {
     fn now(&self) -> Answer<'_, Reading> {
