@@ -18,6 +18,8 @@ mod races;
 mod reading;
 #[path = "ledger/runs.rs"]
 mod runs;
+#[path = "ledger/servers.rs"]
+mod servers;
 #[path = "ledger/skips.rs"]
 mod skips;
 #[path = "ledger/sqlite.rs"]

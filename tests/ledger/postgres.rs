@@ -92,8 +92,11 @@ async fn eight_that_open_a_fresh_database_at_once_all_come_up() {
 #[tokio::test]
 async fn a_migration_says_what_it_applied() {
     let url = Postgres::new().url();
-    assert_eq!(migrate(&options(url.clone())).await.unwrap(), ["0001_ledger"]);
-    assert_eq!(PrivatePostgres::sql_at(&url, "SELECT version, success FROM runner_migrations"), "1|t");
+    assert_eq!(migrate(&options(url.clone())).await.unwrap(), ["0001_ledger", "0002_server"]);
+    assert_eq!(
+        PrivatePostgres::sql_at(&url, "SELECT version, success FROM runner_migrations ORDER BY version"),
+        "1|t\n2|t"
+    );
 }
 
 #[tokio::test]
@@ -110,7 +113,7 @@ async fn a_database_without_our_tables_is_refused_with_what_to_do() {
 #[tokio::test]
 async fn a_database_of_a_newer_program_is_refused() {
     let site = Site::<Postgres>::open().await;
-    site.sql("INSERT INTO runner_migrations VALUES (2, 'later', now(), true, '\\x00', 1)");
+    site.sql("INSERT INTO runner_migrations VALUES (3, 'later', now(), true, '\\x00', 1)");
     for migrate in [true, false] {
         let error = open(LedgerOptions { migrate, ..options(site.url()) }).await.unwrap_err();
         assert!(matches!(error, LedgerError::Unusable { .. }), "{error:?}");
