@@ -26,11 +26,11 @@ END $$;
 -- The server that the replicas saw last. A ledger that was moved to another cluster meets timelines that
 -- begin with 1 again, and has to know how far the old ones had come.
 CREATE TABLE runner_server (
-    only_row boolean NOT NULL DEFAULT true,
+    only_row integer NOT NULL,
     system   bigint  NOT NULL,
     timeline bigint  NOT NULL,
     CONSTRAINT runner_server_pkey PRIMARY KEY (only_row),
-    CONSTRAINT runner_server_one CHECK (only_row)
+    CONSTRAINT runner_server_one CHECK (only_row = 1)
 );
 
-INSERT INTO runner_server (system, timeline) VALUES (runner_system(), runner_timeline());
+INSERT INTO runner_server (only_row, system, timeline) VALUES (1, runner_system(), runner_timeline());

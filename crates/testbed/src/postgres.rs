@@ -22,7 +22,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use uuid::Uuid;
 
-use self::template::{ServerUser, copy_template, program, run, server_user};
+pub use self::template::program;
+use self::template::{ServerUser, copy_template, initialise, run, server_user};
 
 /// How long any step of the server may take before the test fails.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -55,6 +56,15 @@ impl PrivatePostgres {
     #[must_use]
     pub fn start() -> Self {
         Self::start_with(Vec::new(), copy_template)
+    }
+
+    /// [`Self::start`], in a cluster of its own identity: all others are copies of one.
+    ///
+    /// # Panics
+    /// As [`Self::start`].
+    #[must_use]
+    pub fn start_elsewhere() -> Self {
+        Self::start_with(Vec::new(), initialise)
     }
 
     /// A server with these settings in a directory that `fill` makes.

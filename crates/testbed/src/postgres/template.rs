@@ -29,7 +29,7 @@ pub(super) fn copy_template(data: &Path, user: Option<ServerUser>) {
     run(Command::new("cp").arg("-a").arg(&template).arg(data));
 }
 
-fn initialise(template: &Path, user: Option<ServerUser>) {
+pub(super) fn initialise(template: &Path, user: Option<ServerUser>) {
     // The server's user may not reach the build's folder, so it works in one of its own.
     let workshop =
         TempDir::with_prefix("runner-initdb-").unwrap_or_else(|e| panic!("no temporary directory: {e}"));
@@ -100,7 +100,7 @@ pub(super) fn server_user() -> Option<ServerUser> {
 }
 
 /// Where PostgreSQL's programs are: the newest version of Debian's layout, or PATH.
-pub(super) fn program(name: &str) -> PathBuf {
+pub fn program(name: &str) -> PathBuf {
     let mut versions: Vec<PathBuf> = fs::read_dir("/usr/lib/postgresql")
         .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
         .unwrap_or_default();
