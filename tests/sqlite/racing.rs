@@ -222,7 +222,7 @@ async fn the_ledgers_clock_is_this_hosts_to_the_millisecond() {
     let scene = Scene::new();
     let ledger = scene.ledger().await;
     let before = Utc::now().timestamp_millis();
-    let now = ledger.now().await.expect("now").timestamp_millis();
+    let now = ledger.now().await.expect("now").now.timestamp_millis();
     let after = Utc::now().timestamp_millis();
     assert!((before - 1..=after + 1).contains(&now), "{before} <= {now} <= {after}");
 }
