@@ -125,5 +125,5 @@ fn dialects(project: &[Source]) -> Vec<String> {
 #[test]
 fn both_dialects_have_the_same_migrations() {
     holds(dialects);
-    assert_eq!(planted(dialects, "migrations/postgres/0002_pause.sql", "-- pause"), 1);
+    assert_eq!(planted(dialects, "migrations/postgres/9000_pause.sql", "-- pause"), 1);
 }

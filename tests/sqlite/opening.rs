@@ -48,7 +48,7 @@ async fn a_ledger_in_memory_needs_no_file_and_is_its_own() {
 async fn migrating_names_what_was_applied_and_applies_it_once() {
     let scene = Scene::new();
     let options = options(&scene::url(&scene.file()), true);
-    assert_eq!(SqliteLedger::migrate(&options).await.expect("migrated"), ["0001_ledger"]);
+    assert_eq!(SqliteLedger::migrate(&options).await.expect("migrated"), ["0001_ledger", "0002_server"]);
     assert!(SqliteLedger::migrate(&options).await.expect("migrated").is_empty());
 }
 

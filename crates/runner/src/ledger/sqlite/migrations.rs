@@ -8,9 +8,11 @@ use sqlx::sqlite::SqliteConnection;
 const TABLE: &str = "runner_migrations";
 
 /// What the program knows, oldest first.
-fn known() -> [Migration; 1] {
+fn known() -> [Migration; 2] {
     let ledger = include_str!("../../../../../migrations/sqlite/0001_ledger.sql").into_sql_str();
-    [Migration::new(1, "ledger".into(), MigrationType::Simple, ledger, false)]
+    let server = include_str!("../../../../../migrations/sqlite/0002_server.sql").into_sql_str();
+    [(1, "ledger", ledger), (2, "server", server)]
+        .map(|(version, what, sql)| Migration::new(version, what.into(), MigrationType::Simple, sql, false))
 }
 
 /// Applies what is missing and names it. The caller keeps other processes away meanwhile.

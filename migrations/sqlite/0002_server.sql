@@ -1,0 +1,2 @@
+-- Nothing to do here: a file has no standby that could be promoted without its last rows, and so the fence
+-- needs no timeline above its count. The number keeps both dialects in step.
