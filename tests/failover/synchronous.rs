@@ -34,8 +34,8 @@ fn a_failover_to_a_synchronous_standby_doubles_no_firing_and_loses_none() {
     stage.standby.promote();
     stage.lead_to(&stage.standby);
     let ticks = effects.instants("tick").len();
-    // Within a lease and a sweep, from the moment on at which there is a primary again.
-    wait_for_starts(effects, "tick", ticks + 1, Duration::from_secs(5));
+    // Within two leases and a sweep, from the moment on at which there is a primary again.
+    wait_for_starts(effects, "tick", ticks + 1, Duration::from_secs(10));
     wait_for_starts(effects, "tick", ticks + 5, START);
     assert_told_once(&replicas, ALARM);
     end(&mut replicas);

@@ -74,6 +74,11 @@ impl Link {
         })
     }
 
+    /// Closes what nobody uses at the moment: it leads to a server that has been replaced.
+    pub(super) fn forget_idle(&self) {
+        forget_idle(&self.pool);
+    }
+
     /// A connection for one question.
     pub(super) async fn session(&self) -> Result<Session<'_>, Failure> {
         let connection = self.pool.acquire().await?;
@@ -143,6 +148,13 @@ impl Drop for Session<'_> {
             }
             _ => drop(connection.detach()),
         }
+    }
+}
+
+/// Closes the connections of `pool` that are not in use, without a word to the other side.
+pub(super) fn forget_idle(pool: &PgPool) {
+    while let Some(connection) = pool.try_acquire() {
+        drop(connection.detach());
     }
 }
 

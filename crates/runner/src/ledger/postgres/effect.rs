@@ -17,7 +17,7 @@ use tokio::runtime::{Handle, Id};
 use tokio::time::timeout;
 
 use super::PostgresLedger;
-use super::connection::Statement;
+use super::connection::{Statement, forget_idle};
 use super::failure::{Failure, code};
 use super::rows::{get, millis};
 use crate::ledger::effect::{self, EffectError, EffectTerms, Effects, Inner, Work};
@@ -53,6 +53,11 @@ impl EffectPools {
     pub(super) fn new(connect: &PgConnectOptions, options: &LedgerOptions) -> Self {
         let LedgerOptions { timeout, pooler, .. } = *options;
         Self { connect: connect.clone(), timeout, pooler, pools: Arc::default() }
+    }
+
+    /// As [`super::connection::Link::forget_idle`].
+    pub(super) fn forget_idle(&self) {
+        self.pools.lock().unwrap_or_else(PoisonError::into_inner).values().for_each(forget_idle);
     }
 
     /// The pool of the runtime that the caller runs on.

@@ -21,6 +21,11 @@ impl PostgresLedger {
     }
 
     pub(super) async fn note_server(&self) -> Result<Option<Server>, Failure> {
+        // Connections outlive a failover: dead, or, worse, to a former primary that still takes rows.
+        for link in [&self.corridor, &self.pulse, &self.upkeep] {
+            link.forget_idle();
+        }
+        self.effects.forget_idle();
         let adopt = sqlx::query(include_str!("sql/adopt.sql"));
         let former = self.upkeep.session().await?.row(adopt).await?;
         former.as_ref().map(server).transpose()
