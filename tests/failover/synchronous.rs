@@ -73,3 +73,27 @@ fn what_a_synchronous_standby_has_not_received_has_not_begun_to_run() {
     account.assert_one_attempt_each();
     assert_fences_grow(&starts(&deployment), before, 2);
 }
+
+#[test]
+fn a_standby_that_is_not_promoted_yet_is_an_outage_until_it_is() {
+    let stage = Stage::new();
+    let deployment = stage.deployment().job("tick", QUICK, "every = \"1s\"");
+    stage.primary.replicate_synchronously();
+    let mut replicas = start(&deployment, 2);
+    let effects = deployment.effects();
+    wait_for_starts(effects, "tick", 2, START);
+    // The address is led over too early; it reads well there, the time too.
+    stage.lead_to(&stage.standby);
+    for replica in &replicas {
+        replica.wait_for_line(START, |line| line.contains("no firing contends until it does"));
+    }
+    let_pass(2 * SECOND);
+    let before = starts(&deployment).len();
+    stage.standby.promote();
+    wait_for_starts(effects, "tick", effects.instants("tick").len() + 3, START);
+    assert_told_once(&replicas, ALARM);
+    assert_eq!(lines_with(&replicas, "refuse"), 0, "it takes no rows; it refuses nothing");
+    end(&mut replicas);
+    Account::of(&deployment, "tick", SECOND).assert_states(&LEGAL);
+    assert_fences_grow(&starts(&deployment), before, 2);
+}
