@@ -14,6 +14,7 @@
 mod deployment;
 mod effects;
 mod lines;
+mod lock_watch;
 pub mod oracle;
 pub mod postgres;
 mod proxy;
@@ -25,6 +26,7 @@ mod wait;
 pub use deployment::{Deployment, Finished};
 pub use effects::{Effect, EffectKind, Effects, FiringKey};
 pub use lines::Lines;
+pub use lock_watch::LockWatch;
 pub use postgres::PrivatePostgres;
 pub use proxy::{Mode, Proxy};
 pub use redis::PrivateRedis;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use super::Counts;
+use super::{Counts, Witness, alarms, trail};
 use crate::{Effect, EffectKind};
 
 /// A firing's row, as far as the judge needs it.
@@ -50,6 +50,10 @@ pub struct Attempt {
     pub started_at: Option<DateTime<Utc>>,
     /// When it was given up.
     pub ended_at: DateTime<Utc>,
+    /// Whose it was.
+    pub owner: String,
+    /// Why it was given up.
+    pub reason: String,
 }
 
 /// What the schedule of a job asks for.
@@ -76,6 +80,8 @@ pub struct History {
     pub effects: Vec<Effect>,
     /// What should have happened.
     pub timetables: Vec<Timetable>,
+    /// What was seen while it happened. May be empty; then what only a witness can tell is not judged.
+    pub witness: Witness,
 }
 
 /// One run that the ledger allowed.
@@ -132,6 +138,8 @@ impl History {
             repeats: self.starts().filter(|effect| effect.attempt > 1).count(),
             doubled: 0,
             missing: 0,
+            takeovers: alarms::takeovers(self),
+            slowest_recovery: trail::slowest_recovery(self).and_then(|span| span.to_std().ok()),
         }
     }
 }

@@ -2,14 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{History, Judgement};
+use chrono::TimeDelta;
+
+use super::{History, Judgement, alarms, locks, trail};
 use crate::EffectKind;
+
+/// How far a replica's clock may be ahead of the ledger's before its claim is told to wait.
+const SKEW: TimeDelta = TimeDelta::milliseconds(100);
 
 type Invariant = fn(&History, &mut Judgement);
 
-pub(super) const ALL: [Invariant; 9] = [
+pub(super) const ALL: [Invariant; 20] = [
     one_row_per_firing,
     no_firing_is_missing,
+    no_firing_is_invented,
+    no_start_is_early,
     no_start_without_a_license,
     each_license_starts_once,
     at_most_once_starts_once,
@@ -17,6 +24,15 @@ pub(super) const ALL: [Invariant; 9] = [
     fences_grow,
     attempts_are_gapless,
     states_are_legal,
+    trail::ends_are_final,
+    trail::states_follow_one_another,
+    trail::recovery_keeps_its_bound,
+    locks::no_foreign_delete,
+    locks::no_foreign_renewal,
+    locks::renewals_stay_below_the_cap,
+    locks::no_lock_outlives_its_longest_life,
+    alarms::lost_runs_are_told,
+    alarms::missed_releases_are_told,
 ];
 
 fn one_row_per_firing(history: &History, judgement: &mut Judgement) {
@@ -35,6 +51,22 @@ fn no_firing_is_missing(history: &History, judgement: &mut Judgement) {
             judgement.counts.missing += 1;
             judgement.breach("no firing is missing", format_args!("{} {instant} has no row", timetable.job));
         }
+    }
+}
+
+fn no_firing_is_invented(history: &History, judgement: &mut Judgement) {
+    for timetable in &history.timetables {
+        let asked: BTreeSet<_> = timetable.instants().collect();
+        let rows = history.rows.iter().filter(|row| row.job == timetable.job);
+        for row in rows.filter(|row| !asked.contains(&row.scheduled_at)) {
+            judgement.breach("no firing is invented", format_args!("{} {}", row.job, row.scheduled_at));
+        }
+    }
+}
+
+fn no_start_is_early(history: &History, judgement: &mut Judgement) {
+    for start in history.starts().filter(|start| start.at + SKEW < start.scheduled_at) {
+        judgement.breach("no start is early", format_args!("{start:?}"));
     }
 }
 
@@ -190,4 +222,4 @@ fn states_are_legal(history: &History, judgement: &mut Judgement) {
 
 #[cfg(test)]
 #[path = "planted.rs"]
-mod planted;
+pub(super) mod planted;

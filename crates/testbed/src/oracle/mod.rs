@@ -1,12 +1,20 @@
 //! An independent judge of what happened: from the rows of the ledger, the effects that jobs left
-//! outside it, and the timetable. It shares no code with the product.
+//! outside it, the timetable, and what witnesses saw meanwhile. It shares no code with the product.
 
+mod alarms;
 mod history;
 mod invariants;
+mod locks;
+mod trail;
+mod verdict;
+mod witness;
 
 pub use history::{Attempt, History, Row, Timetable};
+pub use verdict::{Sights, Verdict};
+pub use witness::{Change, LockAct, LockEvent, LockTerms, Process, Witness};
 
 use std::fmt;
+use std::time::Duration;
 
 /// What the judge found.
 #[derive(Clone, Debug, Default)]
@@ -41,6 +49,10 @@ pub struct Counts {
     pub doubled: usize,
     /// Firings without a row.
     pub missing: usize,
+    /// Runs that another replica took over from an owner that was gone.
+    pub takeovers: usize,
+    /// From a heal to the last row of what was due by then, in the slowest case.
+    pub slowest_recovery: Option<Duration>,
 }
 
 impl History {

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::super::{Attempt, History, Row, Timetable};
+use super::super::{Attempt, History, Row, Timetable, Witness};
 use crate::{Effect, EffectKind};
 
-fn at(second: i64) -> DateTime<Utc> {
+pub(in super::super) fn at(second: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(second, 0).unwrap()
 }
 
@@ -42,7 +42,7 @@ fn row(id: i64, second: i64, attempt: u32, fence: i64) -> Row {
 }
 
 /// Firing 1 runs; firing 2 loses its owner and runs again; firing 3 is skipped.
-fn good() -> History {
+pub(in super::super) fn good() -> History {
     use EffectKind::{End, Start, Tick};
     let skipped = Row {
         state: "skipped".into(),
@@ -61,6 +61,8 @@ fn good() -> History {
             fence: 11,
             started_at: Some(at(2)),
             ended_at: at(2) + TimeDelta::milliseconds(400),
+            owner: "a-1".into(),
+            reason: "owner_lost".into(),
         }],
         effects: vec![
             effect(Start, 1, 1, 10, 1_000),
@@ -76,11 +78,12 @@ fn good() -> History {
             until: at(3),
             every: Duration::from_secs(1),
         }],
+        witness: Witness::default(),
     }
 }
 
 #[track_caller]
-fn breaks(invariant: &str, spoil: impl FnOnce(&mut History)) {
+pub(in super::super) fn breaks(invariant: &str, spoil: impl FnOnce(&mut History)) {
     let mut history = good();
     spoil(&mut history);
     let judgement = history.judge();
@@ -105,6 +108,22 @@ fn a_second_row_is_seen() {
 #[test]
 fn a_missing_row_is_seen() {
     breaks("no firing is missing", |history| drop(history.rows.pop()));
+}
+
+#[test]
+fn a_row_that_no_timetable_asks_for_is_seen() {
+    breaks("no firing is invented", |history| {
+        history.rows[0].scheduled_at += TimeDelta::milliseconds(500);
+    });
+    breaks("no firing is invented", |history| history.timetables[0].from = at(1));
+}
+
+#[test]
+fn a_start_before_its_instant_is_seen_and_a_little_skew_is_let_through() {
+    breaks("no start is early", |history| history.effects[0].at = at(1) - TimeDelta::milliseconds(101));
+    let mut close = good();
+    close.effects[0].at = at(1) - TimeDelta::milliseconds(100);
+    close.judge().assert_clean();
 }
 
 #[test]

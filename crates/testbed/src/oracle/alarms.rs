@@ -1,0 +1,57 @@
+//! Alarms are complete: whoever loses a run or a lock, and lives, says so.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::{History, Judgement, locks};
+
+/// From what happened to the line that tells it, a freeze of its teller included.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// A run whose owner was held for dead although it lived: its owner has said that its result is void.
+pub(super) fn lost_runs_are_told(history: &History, judgement: &mut Judgement) {
+    let started: BTreeSet<i64> = history.starts().map(|start| start.fence).collect();
+    let attempts = history.attempts.iter().filter(|attempt| attempt.reason == "owner_lost");
+    for attempt in attempts.filter(|attempt| started.contains(&attempt.fence)) {
+        let Some(process) = history.witness.process(&attempt.owner) else { continue };
+        let name = format!("fence={}", attempt.fence);
+        let told = process.alarms.iter().any(|line| holds_word(line, &name));
+        if !told && process.could_speak_after(attempt.ended_at, PATIENCE) {
+            judgement.breach("lost runs are told", format_args!("{attempt:?}"));
+        }
+    }
+}
+
+/// A lock that was gone when its holder gave it back: the holder has said so.
+pub(super) fn missed_releases_are_told(history: &History, judgement: &mut Judgement) {
+    for missed in locks::missed_releases(&history.witness) {
+        let Some(process) = history.witness.process_of_token(&missed.token) else { continue };
+        // An answer that was lost on the way told nobody anything.
+        let heard = !process.was_cut(missed.taken_at, missed.at);
+        let told = process.alarms.iter().any(|line| line.contains(&missed.token));
+        if heard && !told && process.could_speak_after(missed.at, PATIENCE) {
+            judgement.breach("missed releases are told", format_args!("{missed:?}"));
+        }
+    }
+}
+
+/// Runs that somebody else ended because their owner was gone, as far as a later attempt shows it.
+pub(super) fn takeovers(history: &History) -> usize {
+    let again = history.attempts.iter().filter(|attempt| attempt.reason == "owner_lost").count();
+    let given_up = history.rows.iter().filter(|row| matches!(&*row.reason, "owner_lost" | "crash_loop"));
+    let late = history
+        .witness
+        .changes
+        .iter()
+        .filter(|change| change.from.as_deref() == Some("lost") && change.to.as_deref() != Some("lost"));
+    again + given_up.count() + late.count()
+}
+
+/// Whether one of the words of `line` is exactly this.
+fn holds_word(line: &str, word: &str) -> bool {
+    line.split(|c: char| c.is_whitespace() || matches!(c, '{' | '}' | ',')).any(|part| part == word)
+}
+
+#[cfg(test)]
+#[path = "planted_alarms.rs"]
+mod planted;
