@@ -54,10 +54,12 @@ pub(crate) enum Fault {
     Flush,
     /// Redis dies and comes back empty.
     RestartRedis,
+    /// A copy of Redis that lags takes over, and the old server goes on for a while.
+    FailOver,
 }
 
-/// How often each comes up, compared with the others.
-const WEIGHTS: [(Fault, usize); 10] = [
+/// How often each comes up in one deck.
+const CARDS: [(Fault, usize); 11] = [
     (Fault::Kill, 3),
     (Fault::Freeze, 3),
     (Fault::Drain, 1),
@@ -66,21 +68,23 @@ const WEIGHTS: [(Fault, usize); 10] = [
     (Fault::SilencePostgres, 2),
     (Fault::SwallowReply, 4),
     (Fault::ResetPostgres, 2),
-    (Fault::Flush, 6),
+    (Fault::Flush, 5),
     (Fault::RestartRedis, 1),
+    (Fault::FailOver, 2),
 ];
 
-impl Fault {
-    pub(crate) fn roll(dice: &mut Dice) -> Self {
-        let total: usize = WEIGHTS.iter().map(|(_, weight)| weight).sum();
-        let mut left = dice.below(total);
-        for (fault, weight) in WEIGHTS {
-            if left < weight {
-                return fault;
-            }
-            left -= weight;
+/// Faults in a random order, each as often as its weight: a short run meets the rare ones too.
+#[derive(Debug, Default)]
+pub(crate) struct Deck(Vec<Fault>);
+
+impl Deck {
+    /// The next one; a new deck is shuffled when the old one is used up.
+    pub(crate) fn draw(&mut self, dice: &mut Dice) -> Fault {
+        if self.0.is_empty() {
+            self.0 = CARDS.iter().flat_map(|(fault, count)| std::iter::repeat_n(*fault, *count)).collect();
         }
-        Self::Flush
+        let at = dice.below(self.0.len());
+        self.0.swap_remove(at)
     }
 }
 
@@ -91,6 +95,10 @@ pub(crate) struct Faults(BTreeMap<Fault, usize>);
 impl Faults {
     pub(crate) fn count(&mut self, fault: Fault) {
         *self.0.entry(fault).or_default() += 1;
+    }
+
+    pub(crate) fn failovers(&self) -> usize {
+        self.0.get(&Fault::FailOver).copied().unwrap_or_default()
     }
 }
 

@@ -5,9 +5,31 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use testbed::PrivatePostgres;
-use testbed::oracle::{Attempt, History, Row, Timetable};
+use testbed::oracle::{Attempt, Change, History, Row, Timetable, Witness};
 
-use crate::site::JOBS;
+use crate::sites::JOBS;
+
+/// Writes down every change of a firing's row, in the order in which they took place for each row.
+const WATCH: &str = "
+    CREATE TABLE trail (n bigserial, at timestamptz DEFAULT clock_timestamp(), firing bigint,
+        was text, became text, fence_before bigint, fence bigint);
+    CREATE FUNCTION trail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        INSERT INTO trail (firing, was, became, fence_before, fence)
+        VALUES (coalesce(NEW.id, OLD.id), OLD.state, NEW.state, OLD.fence, NEW.fence);
+        RETURN NULL;
+    END $$;
+    CREATE TRIGGER trail AFTER INSERT OR UPDATE OR DELETE ON runner_firings
+        FOR EACH ROW EXECUTE FUNCTION trail();";
+
+/// From here on every change of a firing's row is written down.
+pub(crate) fn watch(database: &str) {
+    PrivatePostgres::sql_at(database, WATCH);
+}
+
+/// Every change so far.
+pub(crate) fn changes(database: &str) -> Vec<Change> {
+    objects(database, "SELECT * FROM trail ORDER BY n").iter().map(change).collect()
+}
 
 /// Rows, attempts and timetables, as far as firings were due by `until`.
 pub(crate) fn read(database: &str, until: DateTime<Utc>) -> History {
@@ -25,6 +47,7 @@ pub(crate) fn read(database: &str, until: DateTime<Utc>) -> History {
         attempts: attempts.iter().map(attempt).collect(),
         effects: Vec::new(),
         timetables: jobs.iter().map(|job| timetable(job, until)).collect(),
+        witness: Witness::default(),
     }
 }
 
@@ -66,6 +89,20 @@ fn attempt(value: &Value) -> Attempt {
         fence: value["fence"].as_i64().unwrap(),
         started_at: instant(value, "started_at"),
         ended_at: instant(value, "ended_at").unwrap(),
+        owner: text(value, "owner"),
+        reason: text(value, "reason"),
+    }
+}
+
+fn change(value: &Value) -> Change {
+    let state = |key: &str| value[key].as_str().map(str::to_owned);
+    Change {
+        row: value["firing"].as_i64().unwrap(),
+        at: instant(value, "at").unwrap(),
+        from: state("was"),
+        to: state("became"),
+        fence_before: value["fence_before"].as_i64(),
+        fence: value["fence"].as_i64(),
     }
 }
 

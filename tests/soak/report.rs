@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::AddAssign;
 use std::time::Duration;
 
-use testbed::oracle::Judgement;
+use testbed::oracle::{Judgement, Sights, Verdict};
 
 use crate::fault::Faults;
 
@@ -16,7 +16,7 @@ pub(crate) struct Evidence {
     /// Results that came after someone had taken over.
     pub(crate) stale: usize,
     /// Second runs that the lock let through and the ledger refused.
-    pub(crate) caught: usize,
+    pub(crate) overlaps: usize,
     /// Replies that the network swallowed.
     pub(crate) swallowed: usize,
 }
@@ -25,7 +25,7 @@ impl Evidence {
     pub(crate) fn see(&mut self, line: &str) {
         self.unknown += usize::from(line.contains("without an answer"));
         self.stale += usize::from(line.contains("its result is void"));
-        self.caught += usize::from(line.contains("the ledger refused it"));
+        self.overlaps += usize::from(line.contains("the ledger refused it"));
     }
 }
 
@@ -33,7 +33,7 @@ impl AddAssign for Evidence {
     fn add_assign(&mut self, other: Self) {
         self.unknown += other.unknown;
         self.stale += other.stale;
-        self.caught += other.caught;
+        self.overlaps += other.overlaps;
         self.swallowed += other.swallowed;
     }
 }
@@ -44,49 +44,43 @@ pub(crate) struct Report {
     pub(crate) seed: u64,
     pub(crate) span: Duration,
     pub(crate) faults: Faults,
-    pub(crate) recovery: Duration,
     pub(crate) evidence: Evidence,
+    pub(crate) sights: Sights,
+    /// How many moves of locks and changes of rows the judge has looked at.
+    pub(crate) watched: (usize, usize),
     pub(crate) judgement: Judgement,
 }
 
 impl Report {
-    /// Panics when the rows of what was due at the heal came too late.
-    #[track_caller]
-    pub(crate) fn assert_recovered(&self, bound: Duration) {
-        assert!(self.recovery <= bound, "recovered after {:?}, more than {bound:?}", self.recovery);
-    }
-
-    /// Panics when the run met too little to prove anything.
-    #[track_caller]
-    pub(crate) fn assert_not_vacuous(&self) {
-        let Evidence { unknown, stale, swallowed, .. } = self.evidence;
-        let repeats = self.judgement.counts.repeats;
-        assert!(
-            unknown > 0 && stale > 0 && swallowed > 0 && repeats > 0,
-            "inconclusive: unknown outcomes {unknown}, stale results {stale}, swallowed replies {swallowed}, takeovers {repeats}"
-        );
+    pub(crate) fn verdict(&self) -> Verdict {
+        self.judgement.verdict(&self.sights)
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let counts = self.judgement.counts;
-        let rows: [(&str, String); 13] = [
+        let (counts, met) = (self.judgement.counts, self.sights);
+        let recovery = counts.slowest_recovery.unwrap_or_default();
+        let rows: [(&str, String); 17] = [
             ("seed", self.seed.to_string()),
-            ("faults for", format!("{:?}", self.span)),
+            ("under faults for", format!("{} s", self.span.as_secs())),
             ("faults", self.faults.to_string()),
+            ("of these, failovers of Redis", self.faults.failovers().to_string()),
+            ("replies lost on the way", self.evidence.swallowed.to_string()),
             ("firings due", counts.due.to_string()),
             ("rows", counts.rows.to_string()),
             ("runs started", counts.starts.to_string()),
-            ("takeovers and retries", counts.repeats.to_string()),
-            ("unknown outcomes", self.evidence.unknown.to_string()),
-            ("stale results refused", self.evidence.stale.to_string()),
-            ("second runs refused", self.evidence.caught.to_string()),
-            ("doubled", counts.doubled.to_string()),
-            ("missing", counts.missing.to_string()),
-            ("recovered after", format!("{:.1?}", self.recovery)),
+            ("moves of locks, changes of rows", format!("{}, {}", self.watched.0, self.watched.1)),
+            ("takeovers", met.takeovers.to_string()),
+            ("stale results refused", met.stale.to_string()),
+            ("unknown outcomes", met.unknown.to_string()),
+            ("overlaps refused", met.overlaps.to_string()),
+            ("**doubled**", format!("**{}**", counts.doubled)),
+            ("**missing**", format!("**{}**", counts.missing)),
+            ("slowest recovery", format!("{:.1} s", recovery.as_secs_f64())),
+            ("verdict", self.verdict().to_string()),
         ];
-        writeln!(f)?;
-        rows.iter().try_for_each(|(what, value)| writeln!(f, "{what:<24}{value}"))
+        writeln!(f, "\n| {:<31} | |\n|{:-<33}|-|", "", "")?;
+        rows.iter().try_for_each(|(what, value)| writeln!(f, "| {what:<31} | {value} |"))
     }
 }

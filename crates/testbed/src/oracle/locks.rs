@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use super::witness::{LockAct, LockTerms, Witness};
+use super::witness::{LockAct, LockEvent, LockTerms, Witness};
 use super::{History, Judgement};
 
 /// The machine's own delays, between a decision of a client and the server's clock.
@@ -101,7 +101,7 @@ fn replay(witness: &Witness) -> Story {
     let mut story = Story::default();
     let mut servers: BTreeMap<u16, Server> = BTreeMap::new();
     let mut released = BTreeSet::new();
-    for event in &witness.locks {
+    for (number, event) in witness.locks.iter().enumerate() {
         let server = servers.entry(event.server).or_default();
         let holder = server.holders.get(&event.key).copied();
         let index = holder.flatten();
@@ -110,7 +110,12 @@ fn replay(witness: &Witness) -> Story {
         let foreign = !own && (holder.is_some() || server.known);
         let stranger = || {
             let holder = index.map_or("nobody", |index| &*story.holds[index].token);
-            format!("{event:?} while {holder} held it")
+            let same = |other: &&LockEvent| {
+                other.server == event.server && (other.key == event.key || other.key.is_empty())
+            };
+            let mut before: Vec<_> = witness.locks[..number].iter().rev().filter(same).take(6).collect();
+            before.reverse();
+            format!("{event:?} while {holder} held it, after {before:#?}")
         };
         match event.act {
             LockAct::Taken(ttl) => {
