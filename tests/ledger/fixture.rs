@@ -10,7 +10,7 @@ use runner::ledger::{
     Claim, ClaimRequest, Ending, Enqueue, Enqueued, Entry, FiringId, FiringRow, Found, JobRegistration,
     LedgerOptions, Opened, Run, Running, Settled, Settlement, Skip, Suspect, Swept, Won, open,
 };
-use testbed::PrivatePostgres;
+use testbed::{PrivatePgBouncer, PrivatePostgres};
 use uuid::Uuid;
 
 /// Long enough for anything that is not about leases.
@@ -23,6 +23,11 @@ pub(crate) trait Fixture: Debug + Send + Sync {
 
     /// Where it is.
     fn url(&self) -> String;
+
+    /// The same past a pooler, for those who ask the database themselves.
+    fn direct(&self) -> String {
+        self.url()
+    }
 
     /// How to open it.
     fn options(&self) -> LedgerOptions {
@@ -46,7 +51,7 @@ impl Fixture for Postgres {
     }
 }
 
-/// The same, opened as if a pooler in transaction mode stood before it.
+/// The same, behind PgBouncer in transaction mode.
 #[derive(Debug)]
 pub(crate) struct Pooled(Postgres);
 
@@ -56,6 +61,10 @@ impl Fixture for Pooled {
     }
 
     fn url(&self) -> String {
+        PrivatePgBouncer::shared().url_of(&self.0.url)
+    }
+
+    fn direct(&self) -> String {
         self.0.url()
     }
 
@@ -109,9 +118,9 @@ impl<F: Fixture> Site<F> {
         site
     }
 
-    /// Where the database is.
+    /// Where the database itself is.
     pub(crate) fn address(&self) -> String {
-        self.fixture.url()
+        self.fixture.direct()
     }
 
     /// The same database under another namespace.

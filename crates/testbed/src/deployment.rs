@@ -23,6 +23,7 @@ pub struct Deployment {
     effects: Effects,
     redis: Option<String>,
     ledger: Option<String>,
+    pooler: bool,
     ttl: String,
     runner: String,
     jobs: String,
@@ -57,6 +58,7 @@ impl Deployment {
             effects,
             redis: None,
             ledger: None,
+            pooler: false,
             ttl: "3s".into(),
             runner: String::new(),
             jobs: String::new(),
@@ -75,6 +77,13 @@ impl Deployment {
     #[must_use]
     pub fn ledger(mut self, url: impl Into<String>) -> Self {
         self.ledger = Some(url.into());
+        self
+    }
+
+    /// Says that a pooler in transaction mode stands before the database.
+    #[must_use]
+    pub fn pooler(mut self) -> Self {
+        self.pooler = true;
         self
     }
 
@@ -193,12 +202,12 @@ impl Deployment {
         if let Some(file) = &self.file {
             return file.clone();
         }
-        let Self { namespace, runner, ttl, jobs, .. } = self;
+        let Self { namespace, runner, ttl, jobs, pooler, .. } = self;
         let url =
             |url: &Option<String>| url.as_ref().map_or_else(String::new, |url| format!("url = {url:?}\n"));
         let (redis, ledger) = (url(&self.redis), url(&self.ledger));
         format!(
-            "[runner]\nnamespace = {namespace:?}\n{runner}\n[lock]\n{redis}ttl = {ttl:?}\n\n[ledger]\n{ledger}\n{jobs}"
+            "[runner]\nnamespace = {namespace:?}\n{runner}\n[lock]\n{redis}ttl = {ttl:?}\n\n[ledger]\n{ledger}pooler = {pooler}\n\n{jobs}"
         )
     }
 }

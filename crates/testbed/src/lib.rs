@@ -27,7 +27,7 @@ pub use deployment::{Deployment, Finished};
 pub use effects::{Effect, EffectKind, Effects, FiringKey};
 pub use lines::Lines;
 pub use lock_watch::LockWatch;
-pub use postgres::PrivatePostgres;
+pub use postgres::{PrivatePgBouncer, PrivatePostgres};
 pub use proxy::{Mode, Proxy};
 pub use redis::PrivateRedis;
 pub use replica::{Replica, ReplicaBuilder};

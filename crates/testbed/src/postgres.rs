@@ -6,6 +6,7 @@
 #![expect(clippy::panic, reason = "a test without its server has failed, and should say why")]
 #![expect(clippy::disallowed_methods, reason = "the rig reads PATH and waits by the host's clock")]
 
+mod pgbouncer;
 mod standby;
 mod template;
 
@@ -22,6 +23,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use uuid::Uuid;
 
+pub use self::pgbouncer::PrivatePgBouncer;
 pub use self::template::program;
 use self::template::{ServerUser, copy_template, initialise, run, server_user};
 

@@ -15,6 +15,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use uuid::Uuid;
 
+use crate::lock_watch::{FOLLOWS, LEADS};
+
 const POLL: Duration = Duration::from_millis(5);
 /// Polls until a server counts as failed to come up: ten seconds.
 const POLLS: u32 = 2_000;
@@ -97,6 +99,7 @@ impl PrivateRedis {
     /// # Panics
     /// When the link does not come up within ten seconds.
     pub fn follow(&self, primary: SocketAddr) {
+        self.call(&["ECHO", FOLLOWS]);
         self.call(&["REPLICAOF", &primary.ip().to_string(), &primary.port().to_string()]);
         for _ in 0..POLLS {
             let info = self.call(&["INFO", "replication"]).unwrap_or_default();
@@ -111,6 +114,7 @@ impl PrivateRedis {
     /// Makes a replica a primary, with the keys that have reached it.
     pub fn promote(&self) {
         self.call(&["REPLICAOF", "NO", "ONE"]);
+        self.call(&["ECHO", LEADS]);
     }
 
     /// Sends one command on a connection of its own; `None` for nil, arrays joined by line breaks.
