@@ -79,6 +79,29 @@ pub(super) async fn check(connect: &PgConnectOptions) -> Result<(), LedgerError>
     }
 }
 
+/// Connects once and checks that the server keeps the guards that we asked for when we connected.
+///
+/// A pooler can be told to drop them without a word. It would then also lend a statement that another
+/// client has prepared under the same name: better to stop before the first claim.
+///
+/// # Errors
+/// [`LedgerError::Unusable`] when they were dropped, and the errors of any statement.
+pub(super) async fn check_guards(connect: &PgConnectOptions, limit: Duration) -> Result<(), LedgerError> {
+    let work = async {
+        let mut connection = PgConnection::connect_with(connect).await?;
+        let row = connection.fetch_one("SELECT setting FROM pg_settings WHERE name = 'statement_timeout'");
+        let kept: String = row.await?.try_get("setting")?;
+        connection.close().await?;
+        Ok(kept)
+    };
+    match within("open it", Box::pin(work)).await? {
+        kept if kept == limit.as_millis().to_string() => Ok(()),
+        _ => Err(unusable(
+            "a pooler stands before the database and drops our start parameters: set `pooler = true` in [ledger]",
+        )),
+    }
+}
+
 /// The versions in the database, with the checksums of what was applied. Not prepared, so that it
 /// works behind a pooler.
 async fn applied(connection: &mut PgConnection) -> Result<Vec<(i64, Vec<u8>)>, sqlx::Error> {

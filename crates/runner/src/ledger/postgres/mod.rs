@@ -81,6 +81,9 @@ impl PostgresLedger {
     /// Safe to drop and call again.
     pub async fn open(options: LedgerOptions) -> Result<Self, LedgerError> {
         let connect = connect_options(&options)?;
+        if !options.pooler {
+            migrate::check_guards(&connect, options.timeout).await?;
+        }
         if options.migrate {
             migrate::migrate(&connect).await?;
         } else {
