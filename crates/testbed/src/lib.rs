@@ -31,5 +31,5 @@ pub use postgres::{PrivatePgBouncer, PrivatePostgres};
 pub use proxy::{Mode, Proxy};
 pub use redis::PrivateRedis;
 pub use replica::{Replica, ReplicaBuilder};
-pub use trap::{Bait, Snap};
+pub use trap::{Bait, Held, Snap};
 pub use wait::{wait_until, wait_until_blocking};

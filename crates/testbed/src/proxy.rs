@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use crate::trap::{Bait, Scent, Snap, Trap};
+use crate::trap::{Bait, Held, Scent, Snap, Trap};
 
 /// How long a server must have been silent before its reply counts as swallowed whole.
 const QUIET: Duration = Duration::from_millis(30);
@@ -120,7 +120,12 @@ impl Proxy {
         self.trap.set(bait, snap, times);
     }
 
-    /// How many requests or replies have been swallowed, or have arrived late, by a trap.
+    /// Decides about the messages that a trap holds, and those that it will hold until it is set again.
+    pub fn let_go(&self, held: Held) {
+        self.trap.let_go(held);
+    }
+
+    /// How many requests or replies have been swallowed, are held, or have arrived late, by a trap.
     #[must_use]
     pub fn swallowed(&self) -> usize {
         self.trap.caught.load(Relaxed)
@@ -264,11 +269,11 @@ async fn relay(client: TcpStream, backend: SocketAddr, mode: watch::Receiver<Mod
     }
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
-    let (spring, sprung) = watch::channel(false);
+    let spring = watch::Sender::new(None);
     let mut requests = mode.clone();
     let up = carry_requests(from_client, to_server, &mut requests, &trap, &spring);
     let mut replies = mode;
-    let down = carry_replies(from_server, to_client, &mut replies, sprung, &trap);
+    let down = carry_replies(from_server, to_client, &mut replies, &spring, &trap);
     // An error on one side ends the other: what a broken network path does.
     tokio::try_join!(up, down).ok();
 }
@@ -278,7 +283,7 @@ async fn carry_requests(
     mut to: OwnedWriteHalf,
     mode: &mut watch::Receiver<Mode>,
     trap: &Trap,
-    spring: &watch::Sender<bool>,
+    spring: &watch::Sender<Option<Snap>>,
 ) -> io::Result<()> {
     let mut scent = Scent::default();
     let mut chunk = vec![0; 64 * 1024];
@@ -290,8 +295,12 @@ async fn carry_requests(
         }
         match scent.take(&chunk[..read], trap) {
             None => to.write_all(&chunk[..read]).await?,
-            Some(Snap::SwallowReply) => {
-                spring.send_replace(true);
+            Some(snap @ (Snap::SwallowReply | Snap::HoldReply)) => {
+                spring.send_replace(Some(snap));
+                to.write_all(&chunk[..read]).await?;
+            }
+            Some(Snap::HoldRequest) => {
+                trap.hold().await?;
                 to.write_all(&chunk[..read]).await?;
             }
             Some(Snap::SwallowRequest) => {
@@ -312,17 +321,27 @@ async fn carry_replies(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
     mode: &mut watch::Receiver<Mode>,
-    sprung: watch::Receiver<bool>,
+    spring: &watch::Sender<Option<Snap>>,
     trap: &Trap,
 ) -> io::Result<()> {
     let mut chunk = vec![0; 64 * 1024];
     loop {
         let read = from.read(&mut chunk).await?;
-        if *sprung.borrow() {
+        let snap = *spring.borrow();
+        if let Some(snap) = snap {
+            let mut reply = chunk[..read].to_vec();
             // Until the server has been silent for a while: what it was sent, it has done.
-            while let Ok(Ok(1..)) = timeout(QUIET, from.read(&mut chunk)).await {}
-            trap.count();
-            return Err(io::ErrorKind::ConnectionAborted.into());
+            while let Ok(Ok(more @ 1..)) = timeout(QUIET, from.read(&mut chunk)).await {
+                reply.extend_from_slice(&chunk[..more]);
+            }
+            if snap == Snap::SwallowReply {
+                trap.count();
+                return Err(io::ErrorKind::ConnectionAborted.into());
+            }
+            spring.send_replace(None);
+            trap.hold().await?;
+            to.write_all(&reply).await?;
+            continue;
         }
         pass(mode, Mode::StallReplies).await;
         if read == 0 {

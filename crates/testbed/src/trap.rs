@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::watch;
+
 /// The request to look for.
 #[derive(Clone, Debug)]
 pub enum Bait {
@@ -24,12 +26,29 @@ pub enum Snap {
     SwallowRequest,
     /// It arrives so much later, also if the client has given up and gone by then.
     Postpone(Duration),
+    /// It waits on the way to the server until [`Proxy::let_go`](crate::Proxy::let_go): the moment just
+    /// before it is done.
+    HoldRequest,
+    /// The server does it, and its reply waits likewise: the moment just after.
+    HoldReply,
+}
+
+/// What becomes of messages that a trap holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// They stay where they are.
+    Waits,
+    /// They go on their way.
+    Passes,
+    /// They are dropped, and their connection is closed.
+    Ends,
 }
 
 /// One trap for all connections of a proxy.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Trap {
     set: Mutex<Option<Set>>,
+    held: watch::Sender<Held>,
     pub(crate) caught: AtomicUsize,
     pub(crate) connections: AtomicUsize,
 }
@@ -41,10 +60,40 @@ struct Set {
     times: usize,
 }
 
+impl Default for Trap {
+    fn default() -> Self {
+        let held = watch::Sender::new(Held::Waits);
+        Self { set: Mutex::default(), held, caught: AtomicUsize::new(0), connections: AtomicUsize::new(0) }
+    }
+}
+
 impl Trap {
     /// Sets it anew, for so many requests.
     pub(crate) fn set(&self, bait: Bait, snap: Snap, times: usize) {
+        if times > 0 {
+            self.held.send_replace(Held::Waits);
+        }
         *self.lock() = Some(Set { bait, snap, times }).filter(|set| set.times > 0);
+    }
+
+    /// Decides about all that is held.
+    pub(crate) fn let_go(&self, held: Held) {
+        self.held.send_replace(held);
+    }
+
+    /// Holds the caller's message until that is decided.
+    ///
+    /// # Errors
+    /// When its connection shall end.
+    pub(crate) async fn hold(&self) -> std::io::Result<()> {
+        let mut held = self.held.subscribe();
+        self.count();
+        // The sender lives in this very trap.
+        let decided = held.wait_for(|held| *held != Held::Waits).await.map(|held| *held);
+        match decided {
+            Ok(Held::Passes) => Ok(()),
+            _ => Err(std::io::ErrorKind::ConnectionAborted.into()),
+        }
     }
 
     /// Has caught one.

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use testbed::{Mode, Proxy, wait_until_blocking};
+use testbed::{Bait, Held, Mode, Proxy, Snap, wait_until_blocking};
 
 const SOON: Duration = Duration::from_secs(10);
 /// How long nothing must arrive for us to believe that nothing arrives.
@@ -197,6 +197,56 @@ fn a_needle_that_comes_in_two_pieces_is_found() {
     client.say("dle");
     assert!(client.is_closed());
     assert_eq!(heard.iter().take(3).collect::<Vec<_>>(), ["hay nee", "hay nee", "dle"]);
+}
+
+fn wait_for_catch(proxy: &Proxy) {
+    wait_until_blocking(SOON, || match proxy.swallowed() {
+        1 => Ok(()),
+        caught => Err(format!("{caught} were caught")),
+    });
+}
+
+#[test]
+fn a_request_that_is_held_reaches_the_server_when_it_is_let_go() {
+    let (server, heard) = echo("");
+    let proxy = Proxy::new(server);
+    let mut client = Client::new(&proxy);
+    proxy.trap(Bait::Bytes(b"needle".to_vec()), Snap::HoldRequest, 1);
+    client.say("needle");
+    wait_for_catch(&proxy);
+    assert!(heard.recv_timeout(SILENCE).is_err());
+    proxy.let_go(Held::Passes);
+    assert_eq!(client.hear(), "needle");
+    assert_eq!(client.ask("needle"), "needle", "only once");
+}
+
+#[test]
+fn a_reply_that_is_held_is_heard_when_it_is_let_go_and_those_after_it_are_not_held() {
+    let (server, heard) = echo("");
+    let proxy = Proxy::new(server);
+    let mut client = Client::new(&proxy);
+    proxy.trap(Bait::Bytes(b"needle".to_vec()), Snap::HoldReply, 1);
+    client.say("needle");
+    wait_for_catch(&proxy);
+    assert_eq!(heard.recv_timeout(SOON).unwrap(), "needle");
+    proxy.let_go(Held::Passes);
+    assert_eq!(client.hear(), "needle");
+    assert_eq!(client.ask("needle"), "needle");
+}
+
+#[test]
+fn what_is_held_may_be_dropped_with_its_connection() {
+    for snap in [Snap::HoldRequest, Snap::HoldReply] {
+        let (server, heard) = echo("");
+        let proxy = Proxy::new(server);
+        let mut client = Client::new(&proxy);
+        proxy.trap(Bait::Bytes(b"needle".to_vec()), snap, 1);
+        client.say("needle");
+        wait_for_catch(&proxy);
+        proxy.let_go(Held::Ends);
+        assert!(client.is_closed());
+        assert_eq!(heard.recv_timeout(SILENCE).is_ok(), snap == Snap::HoldReply);
+    }
 }
 
 #[test]
