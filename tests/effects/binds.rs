@@ -37,7 +37,8 @@ fn exec(deployment: &Deployment, job: &str, succeeds: bool) -> (serde_json::Valu
 
 fn seen_by(deployment: &Deployment, row: &serde_json::Value) -> String {
     let (at, key) = (row["scheduled_at"].as_str().unwrap(), row["trigger_key"].as_str().unwrap());
-    format!("look 0/:shard;1 1 1 {}/look/{at}/0/{key}", deployment.namespace())
+    let fence = row["fence"].as_i64().unwrap();
+    format!("look 0/:shard;1 {fence} 1 {}/look/{at}/0/{key}", deployment.namespace())
 }
 
 #[test]
