@@ -16,6 +16,7 @@ mod cluster;
 mod failover;
 #[path = "network/partitions.rs"]
 mod partitions;
+#[expect(dead_code, reason = "some of what it offers is for other tests")]
 #[path = "network/scene.rs"]
 mod scene;
 #[path = "network/sessions.rs"]

@@ -6,7 +6,7 @@
 mod fault;
 #[path = "soak/locks.rs"]
 mod locks;
-#[path = "soak/past.rs"]
+#[path = "faults/past.rs"]
 mod past;
 #[path = "soak/report.rs"]
 mod report;
@@ -15,6 +15,7 @@ mod site;
 #[path = "soak/sites.rs"]
 mod sites;
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use fault::Dice;
@@ -41,6 +42,11 @@ fn random_faults_neither_double_nor_lose_a_firing() {
     let watched = (history.witness.locks.len(), history.witness.changes.len());
     let report = Report { seed, span, faults, evidence, sights, watched, judgement: history.judge() };
     println!("{report}");
+    if report.verdict() == Verdict::Failed {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("soak-{seed}"));
+        sites.keep(&folder, &history);
+        println!("what was said and seen: {}", folder.display());
+    }
     report.judgement.assert_clean();
     // Every run moves a lock twice and a row once: a watch that saw less was no witness.
     let starts = report.judgement.counts.starts;

@@ -55,6 +55,11 @@ impl Scene {
         std::array::from_fn(|_| self.wire())
     }
 
+    /// The deployment's database.
+    pub(crate) fn database(&self) -> &str {
+        &self.ledger
+    }
+
     /// One value that the deployment's database answers.
     pub(crate) fn ask(&self, sql: &str) -> String {
         testbed::PrivatePostgres::sql_at(&self.ledger, sql)

@@ -25,6 +25,8 @@ pub(crate) struct Site {
     processes: Vec<Process>,
     evidence: Evidence,
     read: usize,
+    /// Everything they have said, for a look at a run that failed.
+    log: Vec<String>,
 }
 
 impl Site {
@@ -39,7 +41,13 @@ impl Site {
             processes: Vec::new(),
             evidence: Evidence::default(),
             read: 0,
+            log: Vec::new(),
         }
+    }
+
+    /// Everything that was said in this place.
+    pub(crate) fn log(&self) -> String {
+        self.log.join("\n")
     }
 
     /// Starts a replica that knows no other roads than these.
@@ -128,6 +136,7 @@ impl Site {
         let (Some(replica), Some(process)) = (&self.replica, self.processes.last_mut()) else { return };
         let mark = replica.lines().mark();
         for line in replica.lines().since(self.read) {
+            self.log.push(line.clone());
             self.evidence.see(&line);
             if let Some((_, name)) = line.split_once("ready instance=") {
                 name.split_whitespace()

@@ -33,6 +33,11 @@ pub(crate) const JOBS: [(&str, u64, Duration, &str); 9] = [
     ("long", 2, LONG, "max_crashes = 100"),
 ];
 
+fn period(job: &str) -> Duration {
+    let (_, seconds, ..) = JOBS.into_iter().find(|(known, ..)| *known == job).expect("a job of ours");
+    Duration::from_secs(seconds)
+}
+
 /// Something to be undone later.
 enum Heal {
     Start(usize),
@@ -216,7 +221,7 @@ impl Sites {
         let healed = wall();
         self.healed.push(healed);
         wait_until_blocking(Duration::from_secs(90), || {
-            let missing = past::read(&self.database, healed).judge().counts.missing;
+            let missing = past::read(&self.database, healed, period).judge().counts.missing;
             if missing == 0 { Ok(()) } else { Err(format!("{missing} firings have no row")) }
         });
     }
@@ -234,6 +239,15 @@ impl Sites {
         }
     }
 
+    /// Leaves what was said and what was seen in `folder`.
+    pub(crate) fn keep(&self, folder: &Path, history: &History) {
+        std::fs::create_dir_all(folder).unwrap();
+        for (number, site) in self.sites.iter().enumerate() {
+            std::fs::write(folder.join(format!("site-{number}.log")), site.log()).unwrap();
+        }
+        std::fs::write(folder.join("history"), format!("{history:#?}")).unwrap();
+    }
+
     pub(crate) fn faults(&self) -> &Faults {
         &self.faults
     }
@@ -247,14 +261,14 @@ impl Sites {
     /// What the run has met so far.
     pub(crate) fn sights(&mut self) -> Sights {
         let Evidence { unknown, stale, overlaps, .. } = self.evidence();
-        let takeovers = past::read(&self.database, wall()).judge().counts.takeovers;
+        let takeovers = past::read(&self.database, wall(), period).judge().counts.takeovers;
         Sights { takeovers, stale, unknown, overlaps }
     }
 
     /// What happened, up to the last heal.
     pub(crate) fn past(&mut self) -> History {
         let until = *self.healed.last().expect("suffer() comes first");
-        let mut history = past::read(&self.database, until);
+        let mut history = past::read(&self.database, until, period);
         history.effects = self.deployment.effects().all();
         let known: std::collections::BTreeSet<_> =
             history.rows.iter().map(|row| (row.job.clone(), row.scheduled_at)).collect();

@@ -7,8 +7,6 @@ use serde_json::Value;
 use testbed::PrivatePostgres;
 use testbed::oracle::{Attempt, Change, History, Row, Timetable, Witness};
 
-use crate::sites::JOBS;
-
 /// Writes down every change of a firing's row, in the order in which they took place for each row.
 const WATCH: &str = "
     CREATE TABLE trail (n bigserial, at timestamptz DEFAULT clock_timestamp(), firing bigint,
@@ -31,8 +29,8 @@ pub(crate) fn changes(database: &str) -> Vec<Change> {
     objects(database, "SELECT * FROM trail ORDER BY n").iter().map(change).collect()
 }
 
-/// Rows, attempts and timetables, as far as firings were due by `until`.
-pub(crate) fn read(database: &str, until: DateTime<Utc>) -> History {
+/// Rows, attempts and timetables, as far as firings were due by `until`; each job's `period` is the test's to know.
+pub(crate) fn read(database: &str, until: DateTime<Utc>, period: impl Fn(&str) -> Duration) -> History {
     let by = until.to_rfc3339();
     let rows = objects(database, &format!("SELECT * FROM runner_firings WHERE scheduled_at <= '{by}'"));
     let attempts = objects(
@@ -46,7 +44,7 @@ pub(crate) fn read(database: &str, until: DateTime<Utc>) -> History {
         rows: rows.iter().map(row).collect(),
         attempts: attempts.iter().map(attempt).collect(),
         effects: Vec::new(),
-        timetables: jobs.iter().map(|job| timetable(job, until)).collect(),
+        timetables: jobs.iter().map(|job| timetable(job, until, &period)).collect(),
         witness: Witness::default(),
     }
 }
@@ -106,15 +104,10 @@ fn change(value: &Value) -> Change {
     }
 }
 
-fn timetable(job: &Value, until: DateTime<Utc>) -> Timetable {
+fn timetable(job: &Value, until: DateTime<Utc>, period: impl Fn(&str) -> Duration) -> Timetable {
     let name = text(job, "name");
-    let (_, seconds, ..) = JOBS.into_iter().find(|(known, ..)| *known == name).expect("a job of ours");
-    Timetable {
-        job: name,
-        from: instant(job, "known_since").unwrap(),
-        until,
-        every: Duration::from_secs(seconds),
-    }
+    let every = period(&name);
+    Timetable { job: name, from: instant(job, "known_since").unwrap(), until, every }
 }
 
 fn text(value: &Value, key: &str) -> String {
