@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use testbed::oracle::Process;
-use testbed::{Mode, Proxy, Replica, ReplicaBuilder};
+use testbed::{Lines, Mode, Proxy, Replica, ReplicaBuilder};
 
 use crate::report::Evidence;
 use crate::wall;
@@ -22,11 +22,17 @@ pub(crate) struct Site {
     /// Since when one reply of Redis is about to be lost, and how many had been before.
     trapped_since: Option<(DateTime<Utc>, usize)>,
     /// The last one is the one that runs.
-    processes: Vec<Process>,
+    tellers: Vec<Teller>,
     evidence: Evidence,
-    read: usize,
     /// Everything they have said, for a look at a run that failed.
     log: Vec<String>,
+}
+
+/// A process and what it says. Its last words may be read after its successor has started.
+struct Teller {
+    process: Process,
+    lines: Lines,
+    read: usize,
 }
 
 impl Site {
@@ -38,9 +44,8 @@ impl Site {
             frozen_since: None,
             cut_since: None,
             trapped_since: None,
-            processes: Vec::new(),
+            tellers: Vec::new(),
             evidence: Evidence::default(),
-            read: 0,
             log: Vec::new(),
         }
     }
@@ -52,14 +57,13 @@ impl Site {
 
     /// Starts a replica that knows no other roads than these.
     pub(crate) fn start(&mut self, replica: ReplicaBuilder, database: &str) {
-        self.gather();
         let lock = format!("redis://{}/0", self.redis.address());
         let (_, name) = database.rsplit_once('/').unwrap();
         let ledger = format!("postgres://postgres@{}/{name}", self.postgres.address());
         let replica = replica.env("RUNNER__LOCK__URL", lock).env("RUNNER__LEDGER__URL", ledger).spawn();
+        let lines = replica.lines().clone();
+        self.tellers.push(Teller { process: Process::default(), lines, read: 0 });
         self.replica = Some(replica);
-        self.processes.push(Process::default());
-        self.read = 0;
     }
 
     pub(crate) fn wait_until_ready(&self) {
@@ -73,7 +77,7 @@ impl Site {
 
     pub(crate) fn kill(&mut self) {
         self.replica().kill9();
-        self.processes.last_mut().unwrap().killed_at = Some(wall());
+        self.tellers.last_mut().unwrap().process.killed_at = Some(wall());
     }
 
     pub(crate) fn freeze(&mut self) {
@@ -83,8 +87,8 @@ impl Site {
 
     pub(crate) fn wake(&mut self) {
         self.replica().cont();
-        if let (Some(since), Some(process)) = (self.frozen_since.take(), self.processes.last_mut()) {
-            process.frozen.push((since, wall() + RECONNECT));
+        if let (Some(since), Some(teller)) = (self.frozen_since.take(), self.tellers.last_mut()) {
+            teller.process.frozen.push((since, wall() + RECONNECT));
         }
     }
 
@@ -133,23 +137,21 @@ impl Site {
             self.trapped_since = None;
             self.note_cut(since);
         }
-        let (Some(replica), Some(process)) = (&self.replica, self.processes.last_mut()) else { return };
-        let mark = replica.lines().mark();
-        for line in replica.lines().since(self.read) {
-            self.log.push(line.clone());
-            self.evidence.see(&line);
-            if let Some((_, name)) = line.split_once("ready instance=") {
-                name.split_whitespace()
-                    .next()
-                    .unwrap_or_default()
-                    .trim_matches('"')
-                    .clone_into(&mut process.instance);
-            }
-            if line.contains("WARN") || line.contains("ERROR") {
-                process.alarms.push(line);
+        for Teller { process, lines, read } in &mut self.tellers {
+            let fresh = lines.since(*read);
+            *read += fresh.len();
+            for line in fresh {
+                self.log.push(line.clone());
+                self.evidence.see(&line);
+                if let Some((_, name)) = line.split_once("ready instance=") {
+                    let name = name.split_whitespace().next().unwrap_or_default();
+                    process.instance = name.trim_matches('"').to_owned();
+                }
+                if line.contains("WARN") || line.contains("ERROR") {
+                    process.alarms.push(line);
+                }
             }
         }
-        self.read = mark;
     }
 
     /// What has been seen of it; every fault still open counts to its end.
@@ -160,13 +162,18 @@ impl Site {
         }
         self.redis_is_whole();
         let swallowed = self.redis.swallowed() + self.postgres.swallowed();
-        (Evidence { swallowed, ..self.evidence }, self.processes.clone())
+        (
+            Evidence { swallowed, ..self.evidence },
+            self.tellers.iter().map(|teller| teller.process.clone()).collect(),
+        )
     }
 
     fn note_cut(&mut self, since: DateTime<Utc>) {
         let until = wall() + RECONNECT;
         // A process that started meanwhile was cut for the rest of it, and the one before as well.
-        self.processes.iter_mut().rev().take(2).for_each(|process| process.cut.push((since, until)));
+        for teller in self.tellers.iter_mut().rev().take(2) {
+            teller.process.cut.push((since, until));
+        }
     }
 
     fn replica(&mut self) -> &mut Replica {

@@ -17,7 +17,9 @@ pub(super) fn lost_runs_are_told(history: &History, judgement: &mut Judgement) {
         let name = format!("fence={}", attempt.fence);
         let told = process.alarms.iter().any(|line| holds_word(line, &name));
         if !told && process.could_speak_after(attempt.ended_at, PATIENCE) {
-            judgement.breach("lost runs are told", format_args!("{attempt:?}"));
+            let killed_at = process.killed_at;
+            judgement
+                .breach("lost runs are told", format_args!("{attempt:?} (owner killed at {killed_at:?})"));
         }
     }
 }
