@@ -8,6 +8,9 @@ use super::{History, Judgement, locks};
 /// From what happened to the line that tells it, a freeze of its teller included.
 const PATIENCE: Duration = Duration::from_secs(15);
 
+/// A client waits no longer for one answer of the lock's server.
+const ANSWER: Duration = Duration::from_millis(500);
+
 /// A run whose owner was held for dead although it lived: its owner has said that its result is void.
 pub(super) fn lost_runs_are_told(history: &History, judgement: &mut Judgement) {
     let started: BTreeSet<i64> = history.starts().map(|start| start.fence).collect();
@@ -28,8 +31,9 @@ pub(super) fn lost_runs_are_told(history: &History, judgement: &mut Judgement) {
 pub(super) fn missed_releases_are_told(history: &History, judgement: &mut Judgement) {
     for missed in locks::missed_releases(&history.witness) {
         let Some(process) = history.witness.process_of_token(&missed.token) else { continue };
-        // An answer that was lost on the way told nobody anything.
-        let heard = !process.was_cut(missed.taken_at, missed.at);
+        // An answer that was lost on the way, or heard too late, told nobody that he holds anything.
+        let heard = !process.was_cut(missed.taken_at, missed.at)
+            && !process.was_frozen(missed.taken_at, missed.taken_at + ANSWER);
         let told = process.alarms.iter().any(|line| line.contains(&missed.token));
         if heard && !told && process.could_speak_after(missed.at, PATIENCE) {
             judgement.breach("missed releases are told", format_args!("{missed:?}"));

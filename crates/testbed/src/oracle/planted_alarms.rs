@@ -88,4 +88,14 @@ fn a_release_that_was_answered_by_nobody_or_made_twice_owes_no_alarm() {
         seen.processes[0].alarms.pop();
         seen.locks[1] = event(2, "a-1|s|1", LockAct::Released);
     });
+    // It was frozen when the answer came that it holds the lock; frozen later, it knew.
+    let moment = at(1) + TimeDelta::milliseconds(400);
+    is_clean(|seen| {
+        seen.processes[0].alarms.pop();
+        seen.processes[0].frozen = vec![(moment, at(3))];
+    });
+    silence_breaks("missed releases are told", |seen| {
+        seen.processes[0].alarms.pop();
+        seen.processes[0].frozen = vec![(moment + TimeDelta::milliseconds(101), at(3))];
+    });
 }
