@@ -9,9 +9,9 @@ use tokio::task::JoinHandle;
 
 use crate::boot::sleep_until;
 use crate::keeper::{Hold, Keeper};
-use crate::locks::random;
 use crate::{
-    Backoff, BootClock, DoneMark, Lease, LockBackend, LockError, LockKey, Locks, ReleaseOutcome, Token,
+    Backoff, BootClock, DoneMark, Jitter, Lease, LockBackend, LockError, LockKey, Locks, ReleaseOutcome,
+    Token,
 };
 
 /// Tries of a release before the ttl is left to do it.
@@ -63,6 +63,7 @@ pub struct LeaseGuard {
     hold: Arc<Hold>,
     backend: Arc<dyn LockBackend>,
     clock: Arc<dyn BootClock>,
+    jitter: Arc<Jitter>,
     keeper: JoinHandle<()>,
     losses: mpsc::UnboundedReceiver<Loss>,
     /// Nothing more will be told.
@@ -71,18 +72,20 @@ pub struct LeaseGuard {
 
 impl LeaseGuard {
     pub(crate) fn new(locks: &Locks, key: LockKey, token: Token, lease: Lease, notice: Duration) -> Self {
-        let Locks { backend, clock, keepalive, .. } = locks;
+        let Locks { backend, clock, keepalive, jitter, .. } = locks;
         let hold = Arc::new(Hold::new(key, token, lease));
         let (tell, losses) = mpsc::unbounded_channel();
         let keeper = Keeper {
             hold: Arc::clone(&hold),
             backend: Arc::clone(backend),
             clock: Arc::clone(clock),
+            jitter: Arc::clone(jitter),
             notice,
             losses: tell,
         };
         let keeper = keepalive.spawn(keeper.run());
-        Self { hold, backend: Arc::clone(backend), clock: Arc::clone(clock), keeper, losses, told_all: false }
+        let (backend, clock, jitter) = (Arc::clone(backend), Arc::clone(clock), Arc::clone(jitter));
+        Self { hold, backend, clock, jitter, keeper, losses, told_all: false }
     }
 
     /// The proof that the lock is ours.
@@ -148,7 +151,7 @@ impl LeaseGuard {
                 // The server did it at an earlier try, whose reply was lost.
                 Ok(ReleaseOutcome::NotMine) if attempt > 1 && trusted => break Ok(ReleaseOutcome::Released),
                 Err(_) if attempt < RELEASE_TRIES && trusted => {
-                    let pause = backoff.delay(attempt - 1, random());
+                    let pause = backoff.delay(attempt - 1, self.jitter.draw());
                     sleep_until(&*self.clock, self.clock.boot_now() + pause).await;
                 }
                 outcome => break outcome,

@@ -6,9 +6,9 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use crate::boot::sleep_until;
-use crate::locks::random;
 use crate::{
-    Backoff, BootClock, BootInstant, Lease, LockBackend, LockError, LockKey, Loss, RenewOutcome, Token,
+    Backoff, BootClock, BootInstant, Jitter, Lease, LockBackend, LockError, LockKey, Loss, RenewOutcome,
+    Token,
 };
 
 /// What the keep-alive and its guard both see.
@@ -43,6 +43,7 @@ pub(crate) struct Keeper {
     pub(crate) hold: Arc<Hold>,
     pub(crate) backend: Arc<dyn LockBackend>,
     pub(crate) clock: Arc<dyn BootClock>,
+    pub(crate) jitter: Arc<Jitter>,
     pub(crate) notice: Duration,
     pub(crate) losses: mpsc::UnboundedSender<Loss>,
 }
@@ -92,7 +93,7 @@ impl Keeper {
                     let Hold { key, token, .. } = &*self.hold;
                     tracing::debug!(%key, %token, %error, "renewal failed");
                     self.hold.state().renewals_failed += 1;
-                    retry_at = Some(self.clock.boot_now() + backoff.delay(failures, random()));
+                    retry_at = Some(self.clock.boot_now() + backoff.delay(failures, self.jitter.draw()));
                     failures = failures.saturating_add(1);
                 }
             }

@@ -9,8 +9,8 @@ use uuid::Uuid;
 
 use crate::boot::sleep_until;
 use crate::{
-    AcquireOutcome, AcquireRequest, Backoff, BootClock, BootInstant, Holder, Lease, LeaseGuard, LockBackend,
-    LockError, LockKey, Token,
+    AcquireOutcome, AcquireRequest, Backoff, BootClock, BootInstant, Holder, Jitter, Lease, LeaseGuard,
+    LockBackend, LockError, LockKey, Token,
 };
 
 /// Locks on one backend, kept alive on one runtime. Cheap to clone.
@@ -19,6 +19,7 @@ pub struct Locks {
     pub(crate) backend: Arc<dyn LockBackend>,
     pub(crate) clock: Arc<dyn BootClock>,
     pub(crate) keepalive: Handle,
+    pub(crate) jitter: Arc<Jitter>,
     /// Releases of tokens that may have taken a lock without our learning it.
     strays: Arc<Mutex<JoinSet<()>>>,
 }
@@ -76,7 +77,13 @@ impl Locks {
     /// `keepalive` runs the renewals. It needs time enabled, and threads that no work can block.
     #[must_use]
     pub fn new(backend: Arc<dyn LockBackend>, clock: Arc<dyn BootClock>, keepalive: Handle) -> Self {
-        Self { backend, clock, keepalive, strays: Arc::default() }
+        Self { backend, clock, keepalive, jitter: Arc::default(), strays: Arc::default() }
+    }
+
+    /// The same locks with waits drawn from `jitter`.
+    #[must_use]
+    pub fn with_jitter(self, jitter: Arc<Jitter>) -> Self {
+        Self { jitter, ..self }
     }
 
     /// Takes a lock, waiting within `terms.patience` with exponential backoff and full jitter.
@@ -121,9 +128,9 @@ impl Locks {
                 return no;
             }
             let until = if look_again {
-                now + backoff.delay(0, random())
+                now + backoff.delay(0, self.jitter.draw())
             } else {
-                give_up.min(now + backoff.delay(attempt, random()))
+                give_up.min(now + backoff.delay(attempt, self.jitter.draw()))
             };
             sleep_until(clock, until).await;
             attempt += 1;
@@ -132,7 +139,7 @@ impl Locks {
 
     /// Releases a token in the background until the server says that it is gone, for at most its ttl.
     fn release_stray(&self, key: LockKey, token: Token, ttl: Duration) {
-        let (backend, clock) = (Arc::clone(&self.backend), Arc::clone(&self.clock));
+        let Self { backend, clock, jitter, .. } = self.clone();
         let release = async move {
             let expired = clock.boot_now() + ttl;
             let backoff = Backoff::new(Duration::from_millis(50), (ttl / 4).min(Duration::from_secs(2)));
@@ -140,11 +147,12 @@ impl Locks {
                 let mut attempt = 0;
                 while let Err(error) = backend.release(&key, &token, None).await {
                     tracing::debug!(%key, %token, %error, "stray token not released yet");
-                    sleep_until(&*clock, clock.boot_now() + backoff.delay(attempt, random())).await;
+                    sleep_until(&*clock, clock.boot_now() + backoff.delay(attempt, jitter.draw())).await;
                     attempt += 1;
                 }
             };
             tokio::select! {
+                biased;
                 () = until_released => {}
                 () = sleep_until(&*clock, expired) => {}
             }
@@ -153,11 +161,6 @@ impl Locks {
         while strays.try_join_next().is_some() {}
         strays.spawn_on(release, &self.keepalive);
     }
-}
-
-/// Bits for jitter; nothing depends on their quality.
-pub(crate) fn random() -> u64 {
-    Uuid::new_v4().as_u64_pair().0
 }
 
 /// A token on its way to the server, and since when we do not know what it did there.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::OptionFuture;
-use lockcore::{InvalidRedisUrl, LockBackend, Locks, MemoryBackend, RedisBackend, RedisOptions};
+use lockcore::{InvalidRedisUrl, Jitter, LockBackend, Locks, MemoryBackend, RedisBackend, RedisOptions};
 use serde::de::DeserializeOwned;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, Semaphore};
@@ -197,6 +197,7 @@ impl Engine {
             () = pulse.beating() => {}
             () = signals.next() => return Err(StartError::Stopped),
         }
+        let jitter = Arc::<Jitter>::default();
         let executor = Arc::new(Executor {
             namespace: config.runner.namespace.clone(),
             instance: Instance::new(&host_name(), uuid::Uuid::new_v4()),
@@ -204,11 +205,13 @@ impl Engine {
                 lock_backend(config, &clock, &homes.keepalive)?,
                 clock.clone(),
                 homes.keepalive.clone(),
-            ),
+            )
+            .with_jitter(jitter.clone()),
             ledger: opened.ledger.clone(),
             effects: opened.effects.clone(),
             pulse,
             clock,
+            jitter,
             permits: Arc::new(Semaphore::new(config.runner.max_concurrent)),
             homes,
             drain: drain.clone(),

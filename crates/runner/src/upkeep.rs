@@ -97,7 +97,7 @@ impl Caretaker {
                 self.executor.pulse.beating().await;
                 let done = self.round().await;
                 self.note(done);
-                let polled = self.rest(out_of_step(period)).await;
+                let polled = self.rest(self.out_of_step(period)).await;
                 self.note(polled);
             };
             tokio::select! {
@@ -106,6 +106,13 @@ impl Caretaker {
                 () = round => {}
             }
         }
+    }
+
+    /// Between half a period and a whole one. Rounds that fell into step with a job that fires every
+    /// second would find it running each time, and never take up what waits behind it.
+    fn out_of_step(&self, period: Duration) -> Duration {
+        let half = period / 2;
+        half + half.mul_f64(self.executor.jitter.draw() as f64 / u64::MAX as f64)
     }
 
     fn note(&self, done: Result<(), LedgerError>) {
@@ -261,12 +268,4 @@ pub(crate) async fn prune(executor: Arc<Executor>, upkeep: Arc<dyn Upkeep>, rete
 pub(crate) fn registrations<'a>(jobs: impl Iterator<Item = &'a Arc<BoundJob>>) -> Vec<JobRegistration> {
     jobs.map(|job| JobRegistration { name: job.spec.name.to_string(), spec_hash: job.spec.spec_hash() })
         .collect()
-}
-
-/// Between half a period and a whole one. Rounds that fell into step with a job that fires every second
-/// would find it running each time, and never take up what waits behind it.
-fn out_of_step(period: Duration) -> Duration {
-    let half = period / 2;
-    let random = uuid::Uuid::new_v4().as_u64_pair().0 as f64 / u64::MAX as f64;
-    half + half.mul_f64(random)
 }

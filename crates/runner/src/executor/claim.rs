@@ -128,10 +128,10 @@ impl Executor {
         }
         match self.ledger.confirm(request).await {
             Ok(Some(won)) => self.owned(job, pass, won, self.clock.boot_now()).await,
-            Ok(None) => Claimed::No(Step::Again(pass.pause(Duration::from_secs(1)))),
+            Ok(None) => Claimed::No(Step::Again(pass.pause(&self.jitter, Duration::from_secs(1)))),
             Err(error) => {
                 self.pulse.lost(&error);
-                Claimed::No(Step::Again(pass.pause(Duration::from_secs(1))))
+                Claimed::No(Step::Again(pass.pause(&self.jitter, Duration::from_secs(1))))
             }
         }
     }

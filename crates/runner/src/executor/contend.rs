@@ -50,7 +50,7 @@ impl Executor {
             Ok(skipped) => skipped_step(job, pass, reason, &skipped),
             Err(error) => {
                 self.pulse.lost(&error);
-                Step::Again(pass.pause(Duration::from_secs(1)))
+                Step::Again(pass.pause(&self.jitter, Duration::from_secs(1)))
             }
         }
     }
@@ -59,7 +59,7 @@ impl Executor {
         let now = self.clock.boot_now();
         let since: BootInstant = *pass.waiting_since.get_or_insert(now);
         if now.saturating_since(since) < job.spec.budget.ttl {
-            return Step::Again(pass.pause(LONGEST_PAUSE));
+            return Step::Again(pass.pause(&self.jitter, LONGEST_PAUSE));
         }
         debug!(job = %job.spec.name, subject = pass.subject(), "let go: the job stayed busy for a whole ttl");
         Step::Over(Fate::LetGo)

@@ -17,7 +17,7 @@ mod verdict;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockcore::Locks;
+use lockcore::{Jitter, Locks};
 use tokio::sync::{Notify, Semaphore};
 
 use crate::clock::Clock;
@@ -52,6 +52,8 @@ pub(crate) struct Executor {
     pub(crate) pulse: Arc<Pulse>,
     /// The replica's clocks.
     pub(crate) clock: Arc<dyn Clock>,
+    /// The chance in this replica's waits.
+    pub(crate) jitter: Arc<Jitter>,
     /// Runs at once on this replica.
     pub(crate) permits: Arc<Semaphore>,
     /// Where the jobs' code runs, so that it cannot stall what keeps its leases.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use lockcore::BootInstant;
+use lockcore::{BootInstant, Jitter};
 use uuid::Uuid;
 
 use super::verdict::Verdict;
@@ -124,9 +124,8 @@ impl Passage {
     }
 
     /// Exponential, with full jitter, so that replicas that failed together do not return together.
-    pub(super) fn pause(&mut self, at_most: Duration) -> Duration {
+    pub(super) fn pause(&mut self, jitter: &Jitter, at_most: Duration) -> Duration {
         self.tries = self.tries.saturating_add(1);
-        lockcore::Backoff::new(Duration::from_millis(20), at_most)
-            .delay(self.tries, Uuid::new_v4().as_u64_pair().0)
+        lockcore::Backoff::new(Duration::from_millis(20), at_most).delay(self.tries, jitter.draw())
     }
 }

@@ -264,6 +264,7 @@ mod tests {
                 ledger: Arc::new(FreezesAfterClaim { ledger: opened.ledger.clone(), clock: clock.clone() }),
                 pulse,
                 clock,
+                jitter: Arc::default(),
                 permits: Arc::new(Semaphore::new(1)),
                 homes,
                 drain: Drain::default(),

@@ -134,7 +134,7 @@ impl Executor {
     /// until its cap.
     async fn wait_unlocked(&self, job: &BoundJob, pass: &mut Passage, hold: &mut Hold) {
         // Often enough that a ledger which has come back is told before any sweep may think us gone.
-        let pause = pass.pause((job.spec.budget.ttl / 12).min(Duration::from_secs(1)));
+        let pause = pass.pause(&self.jitter, (job.spec.budget.ttl / 12).min(Duration::from_secs(1)));
         let (lock, unsettled) = (std::mem::replace(hold, Hold::Unlocked), Step::Again(pause));
         tokio::join!(lock.release(job, &unsettled), tokio::time::sleep(pause));
     }
