@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use lockcore::BootInstant;
-use tokio::sync::watch;
+use tokio::sync::Notify;
 use tracing::{error, info, warn};
 
 use crate::clock::Clock;
@@ -30,7 +30,9 @@ const OFFSET_WARNING: TimeDelta = TimeDelta::seconds(1);
 pub(crate) struct Pulse {
     clock: Arc<dyn Clock>,
     anchor: Mutex<Option<Anchor>>,
-    beating: watch::Sender<bool>,
+    beating: AtomicBool,
+    /// Told when the ledger answers again. Whoever waits gets its turn in the order it came.
+    came_back: Notify,
     /// Whether people have been told that this host's clock is off; told again once it was right.
     told_off: AtomicBool,
     /// The newest server that has answered.
@@ -54,7 +56,8 @@ impl Pulse {
         Self {
             clock,
             anchor: Mutex::new(None),
-            beating: watch::Sender::new(false),
+            beating: AtomicBool::new(false),
+            came_back: Notify::new(),
             told_off: AtomicBool::new(false),
             server: Mutex::new(None),
             told_overruled: AtomicBool::new(false),
@@ -90,7 +93,7 @@ impl Pulse {
     /// Whether the ledger answered when it was last asked.
     #[must_use]
     pub(crate) fn is_beating(&self) -> bool {
-        *self.beating.borrow()
+        self.beating.load(Ordering::Relaxed)
     }
 
     /// Waits until the ledger answers.
@@ -98,14 +101,18 @@ impl Pulse {
     /// # Cancel safety
     /// Safe to drop.
     pub(crate) async fn beating(&self) {
-        // The sender lives as long as `self`, so waiting cannot fail.
-        let mut beating = self.beating.subscribe();
-        let _still_open = beating.wait_for(|beating| *beating).await;
+        loop {
+            let came_back = self.came_back.notified();
+            if self.is_beating() {
+                return;
+            }
+            came_back.await;
+        }
     }
 
     /// Tells the pulse what a call to the ledger has just shown, without waiting for the next probe.
     pub(crate) fn lost(&self, error: &LedgerError) {
-        if error.is_unavailable() && self.beating.send_replace(false) {
+        if error.is_unavailable() && self.set_beating(false) {
             warn!(
                 error = error as &dyn std::error::Error,
                 "the ledger does not answer; no firing contends until it does"
@@ -133,11 +140,11 @@ impl Pulse {
         match answer {
             Ok(Some(ledger)) => self.felt(sent, ledger),
             Ok(None) => {
-                self.beating.send_replace(false);
+                self.set_beating(false);
             }
             Err(error) => {
                 let refused = !error.is_unavailable();
-                if refused && self.beating.send_replace(false) {
+                if refused && self.set_beating(false) {
                     warn!(error = &error as &dyn std::error::Error, "the ledger refuses to tell its time");
                 }
                 self.lost(&error);
@@ -198,9 +205,18 @@ impl Pulse {
         }
         drop(anchor);
         self.report_offset();
-        if !self.beating.send_replace(true) {
+        if !self.set_beating(true) {
             info!("the ledger answers");
         }
+    }
+
+    /// Notes whether the ledger answers, and returns whether it did before.
+    fn set_beating(&self, beating: bool) -> bool {
+        let before = self.beating.swap(beating, Ordering::Relaxed);
+        if beating && !before {
+            self.came_back.notify_waiters();
+        }
+        before
     }
 
     fn report_offset(&self) {
