@@ -99,19 +99,21 @@ impl Scheduler {
         from: DateTime<Utc>,
     ) -> Self {
         let pulse = executor.pulse.clone();
-        let mut groups: HashMap<Timetable, Group> = HashMap::new();
+        // In the file's order, so that what falls due together is fired in that order.
+        let mut groups: Vec<Group> = Vec::new();
+        let mut places: HashMap<Timetable, usize> = HashMap::new();
         for job in jobs.iter().filter(|job| job.spec.enabled) {
             let ttl = TimeDelta::from_std(job.spec.budget.ttl).unwrap_or(TimeDelta::MAX);
-            let group = groups.entry(job.spec.timetable.clone()).or_insert_with(|| Group {
-                timetable: job.spec.timetable.clone(),
-                jobs: Vec::new(),
-                cursor: from,
-                grace: ttl,
-            });
+            let place = *places.entry(job.spec.timetable.clone()).or_insert(groups.len());
+            if place == groups.len() {
+                let timetable = job.spec.timetable.clone();
+                groups.push(Group { timetable, jobs: Vec::new(), cursor: from, grace: ttl });
+            }
+            let group = &mut groups[place];
             group.jobs.push(job.clone());
             group.grace = group.grace.max(ttl);
         }
-        Self { executor, pulse, groups: groups.into_values().collect(), firings, drain, last_beat }
+        Self { executor, pulse, groups, firings, drain, last_beat }
     }
 
     /// Plans and fires until the replica drains.
