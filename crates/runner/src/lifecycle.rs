@@ -124,6 +124,7 @@ pub(crate) async fn run_until_drained(
     parting: Duration,
 ) {
     tokio::select! {
+        biased;
         () = signals.next() => {
             drain.close();
             signals.let_echo_pass().await;
@@ -133,6 +134,7 @@ pub(crate) async fn run_until_drained(
     }
     firings.close();
     tokio::select! {
+        biased;
         () = firings.wait() => return,
         () = tokio::time::sleep(grace) => info!(left = firings.len(), "the grace is over: interrupting runs"),
         () = signals.next() => info!(left = firings.len(), "second signal: interrupting runs now"),
@@ -140,6 +142,7 @@ pub(crate) async fn run_until_drained(
     }
     drain.interrupt();
     tokio::select! {
+        biased;
         () = firings.wait() => return,
         () = tokio::time::sleep(parting) => {}
         () = signals.next() => {}

@@ -194,6 +194,7 @@ impl Engine {
         // Nothing is planned before the ledger has told its time: this host's clock may be hours ahead,
         // and the plan would then begin hours late.
         tokio::select! {
+            biased;
             () = pulse.beating() => {}
             () = signals.next() => return Err(StartError::Stopped),
         }
@@ -271,6 +272,7 @@ impl Engine {
         tokio::pin!(drained);
         loop {
             tokio::select! {
+                biased;
                 () = &mut drained => break,
                 Some(ended) = self.background.join_next() => {
                     if let Some(what) = fault(ended, self.drain.is_closing()) {

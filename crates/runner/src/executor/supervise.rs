@@ -151,6 +151,7 @@ impl Supervision<'_> {
     /// The run's own time limit, and the replica's.
     async fn mind_time(&self) -> Infallible {
         tokio::select! {
+            biased;
             () = sleep_until(&*self.executor.clock, self.deadline) => self.stop(Cause::Timeout),
             () = self.executor.drain.interrupting() => self.stop(Cause::Drain),
         }
