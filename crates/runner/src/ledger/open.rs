@@ -50,7 +50,9 @@ pub struct Opened {
 }
 
 impl Opened {
-    fn new<L: Ledger + Upkeep + Reader + Effects>(ledger: L) -> Self {
+    /// All sides of one ledger, also of one that is written elsewhere.
+    #[must_use]
+    pub fn new<L: Ledger + Upkeep + Reader + Effects>(ledger: L) -> Self {
         let ledger = Arc::new(ledger);
         Self { ledger: ledger.clone(), upkeep: ledger.clone(), reader: ledger.clone(), effects: ledger }
     }

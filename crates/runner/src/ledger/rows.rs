@@ -22,7 +22,6 @@ pub struct HistoryFilter {
 
 /// One row of `runner_firings`.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct FiringRow {
     /// The row's number.
     pub id: FiringId,
@@ -76,7 +75,6 @@ pub struct FiringRow {
 
 /// One row of `runner_attempts`: an attempt that a later one superseded.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct AttemptRow {
     /// Which attempt, from 1.
     pub attempt: u32,
@@ -98,7 +96,6 @@ pub struct AttemptRow {
 
 /// One row of `runner_jobs`.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct JobRow {
     /// The job.
     pub name: String,
