@@ -73,7 +73,8 @@ pub use job::{Cancel, Cause, ContextParts, ErasedJob, Job, JobContext, JobError,
 /// The client of the ledger's databases, for what a job does in its [`Transaction`].
 pub use ledger::sqlx;
 pub use ledger::{EffectError, Transaction};
-pub use runner::{Builder, Runner};
+pub use runner::{Builder, Parts, Runner};
+pub use scheduler::Heartbeat;
 
 // The pages whose Rust has to compile and run as it stands.
 #[cfg(doctest)]

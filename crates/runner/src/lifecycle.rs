@@ -1,5 +1,6 @@
 //! How a replica ends: stop taking firings, let runs finish, interrupt the rest, go.
 
+use std::future::pending;
 use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -76,9 +77,12 @@ impl Drain {
     }
 }
 
-/// The signals that end a replica.
+/// The signals that end a replica; none, where it is ended from within.
 #[derive(Debug)]
-pub(crate) struct Signals {
+pub(crate) struct Signals(Option<Listening>);
+
+#[derive(Debug)]
+struct Listening {
     terminate: Signal,
     interrupt: Signal,
 }
@@ -89,7 +93,13 @@ impl Signals {
     /// # Errors
     /// When the operating system refuses a handler.
     pub(crate) fn listen() -> std::io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+        let (terminate, interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        Ok(Self(Some(Listening { terminate, interrupt })))
+    }
+
+    /// Listens to none.
+    pub(crate) const fn none() -> Self {
+        Self(None)
     }
 
     /// The next SIGTERM or SIGINT.
@@ -97,9 +107,10 @@ impl Signals {
     /// # Cancel safety
     /// Safe to drop; no signal is lost.
     pub(crate) async fn next(&mut self) {
+        let Some(Listening { terminate, interrupt }) = &mut self.0 else { return pending().await };
         tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
         }
     }
 

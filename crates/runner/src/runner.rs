@@ -1,5 +1,7 @@
 //! Constructs the parts of a replica and wires them together.
 
+mod embed;
+
 use std::error::Error;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -7,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::OptionFuture;
-use lockcore::{InvalidRedisUrl, Jitter, LockBackend, Locks, MemoryBackend, RedisBackend, RedisOptions};
+use lockcore::{InvalidRedisUrl, LockBackend, Locks, MemoryBackend, RedisBackend, RedisOptions};
 use serde::de::DeserializeOwned;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, Semaphore};
@@ -26,9 +28,11 @@ use crate::lifecycle::{Drain, Signals, run_until_drained};
 use crate::pulse::Pulse;
 use crate::registry::{BoundJob, Registry};
 use crate::runtimes::Homes;
-use crate::scheduler::{LastBeat, Scheduler};
+use crate::scheduler::{Heartbeat, LastBeat, Scheduler};
 use crate::telemetry;
 use crate::upkeep::{Caretaker, prune, registrations};
+
+pub use embed::Parts;
 
 /// How long a run may ignore its cancellation before its replica gives up on itself.
 const STUCK_EXIT: Duration = Duration::from_secs(600);
@@ -101,6 +105,7 @@ pub(crate) struct Engine {
     pub(crate) executor: Arc<Executor>,
     pub(crate) opened: Opened,
     pub(crate) drain: Drain,
+    heartbeat: Heartbeat,
     /// Ended when the engine is dropped.
     background: JoinSet<Result<(), String>>,
 }
@@ -157,12 +162,15 @@ pub(crate) struct Vitals {
 
 impl Default for Vitals {
     fn default() -> Self {
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
-        Self { pulse: Arc::new(Pulse::new(clock.clone())), clock, last_beat: Arc::default() }
+        Self::of(Arc::new(SystemClock::default()))
     }
 }
 
 impl Vitals {
+    fn of(clock: Arc<dyn Clock>) -> Self {
+        Self { pulse: Arc::new(Pulse::new(clock.clone())), clock, last_beat: Arc::default() }
+    }
+
     fn readiness(&self, drain: &Drain) -> Readiness {
         let Self { clock, pulse, last_beat } = self;
         let (clock, pulse, last_beat) = (clock.clone(), pulse.clone(), last_beat.clone());
@@ -180,37 +188,47 @@ impl Engine {
         vitals: &Vitals,
         signals: &mut Signals,
     ) -> Result<Self, StartError> {
-        let (clock, pulse) = (vitals.clock.clone(), vitals.pulse.clone());
-        let opened = tokio::select! {
+        let ledger = tokio::select! {
             opened = open_ledger(config) => opened?,
             () = signals.next() => return Err(StartError::Stopped),
         };
+        let clock = vitals.clock.clone();
+        let parts = Parts {
+            instance: Instance::new(&host_name(), uuid::Uuid::new_v4()),
+            jitter: Arc::default(),
+            heartbeat: Heartbeat::Cron,
+            locks: lock_backend(config, &clock, &homes.keepalive)?,
+            ledger,
+            clock,
+        };
+        tokio::select! {
+            biased;
+            engine = Self::on(parts, config, homes, drain, vitals) => Ok(engine),
+            () = signals.next() => Err(StartError::Stopped),
+        }
+    }
+
+    /// The corridor between the two layers in `parts`, once the ledger has answered.
+    async fn on(parts: Parts, config: &Config, homes: Homes, drain: Drain, vitals: &Vitals) -> Self {
+        let Parts { instance, clock, jitter, heartbeat, locks, ledger: opened } = parts;
         let mut background = JoinSet::new();
-        let (probing, reader, upkeep) = (pulse.clone(), opened.reader.clone(), opened.upkeep.clone());
+        let (probing, reader, upkeep) =
+            (vitals.pulse.clone(), opened.reader.clone(), opened.upkeep.clone());
         background.spawn(async move {
             probing.probe(&*reader, &*upkeep).await;
             Ok(())
         });
         // Nothing is planned before the ledger has told its time: this host's clock may be hours ahead,
         // and the plan would then begin hours late.
-        tokio::select! {
-            biased;
-            () = pulse.beating() => {}
-            () = signals.next() => return Err(StartError::Stopped),
-        }
-        let jitter = Arc::<Jitter>::default();
+        vitals.pulse.beating().await;
+        let locks = Locks::new(locks, clock.clone(), homes.keepalive.clone());
         let executor = Arc::new(Executor {
             namespace: config.runner.namespace.clone(),
-            instance: Instance::new(&host_name(), uuid::Uuid::new_v4()),
-            locks: Locks::new(
-                lock_backend(config, &clock, &homes.keepalive)?,
-                clock.clone(),
-                homes.keepalive.clone(),
-            )
-            .with_jitter(jitter.clone()),
+            instance,
+            locks: locks.with_jitter(jitter.clone()),
             ledger: opened.ledger.clone(),
             effects: opened.effects.clone(),
-            pulse,
+            pulse: vitals.pulse.clone(),
             clock,
             jitter,
             permits: Arc::new(Semaphore::new(config.runner.max_concurrent)),
@@ -219,7 +237,7 @@ impl Engine {
             turn: Arc::new(Notify::new()),
             stuck_exit: STUCK_EXIT,
         });
-        Ok(Self { executor, opened, drain, background })
+        Self { executor, opened, drain, heartbeat, background }
     }
 
     /// Fires `jobs` until the replica has drained. Says whether it ended in order.
@@ -243,6 +261,7 @@ impl Engine {
             firings.clone(),
             self.drain.clone(),
             vitals.last_beat.clone(),
+            self.heartbeat,
             from,
         );
         let caretaker = Caretaker::new(

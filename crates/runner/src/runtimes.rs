@@ -67,6 +67,11 @@ impl Runtimes {
 }
 
 impl Homes {
+    /// Everything on one runtime.
+    pub(crate) fn all_on(runtime: &Handle) -> Self {
+        Self { keepalive: runtime.clone(), engine: runtime.clone(), kinds: BTreeMap::new() }
+    }
+
     /// Where the code of `job` runs.
     pub(crate) fn of(&self, job: &BoundJob) -> &Handle {
         self.kinds.get(&job.spec.kind).unwrap_or(&self.engine)

@@ -29,6 +29,18 @@ const LOOK_AHEAD: TimeDelta = TimeDelta::milliseconds(2_500);
 /// Without a beat for this long the planner beats for itself.
 const PATIENCE: Duration = Duration::from_secs(3);
 
+/// How often the runtime's timer beats, where it is the heartbeat.
+const BEAT: Duration = Duration::from_secs(1);
+
+/// What wakes the planner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heartbeat {
+    /// tokio-cron-scheduler, at each second of the host's clock.
+    Cron,
+    /// The runtime's own timer, each second: for a runtime whose time is not the host's.
+    Timer,
+}
+
 /// When the planner last looked at the timetables: how others see that it lives.
 #[derive(Debug, Default)]
 pub(crate) struct LastBeat(Mutex<Option<BootInstant>>);
@@ -85,6 +97,7 @@ pub(crate) struct Scheduler {
     firings: TaskTracker,
     drain: Drain,
     last_beat: Arc<LastBeat>,
+    heartbeat: Heartbeat,
 }
 
 impl Scheduler {
@@ -96,6 +109,7 @@ impl Scheduler {
         firings: TaskTracker,
         drain: Drain,
         last_beat: Arc<LastBeat>,
+        heartbeat: Heartbeat,
         from: DateTime<Utc>,
     ) -> Self {
         let pulse = executor.pulse.clone();
@@ -113,7 +127,7 @@ impl Scheduler {
             group.jobs.push(job.clone());
             group.grace = group.grace.max(ttl);
         }
-        Self { executor, pulse, groups, firings, drain, last_beat }
+        Self { executor, pulse, groups, firings, drain, last_beat, heartbeat }
     }
 
     /// Plans and fires until the replica drains.
@@ -122,16 +136,11 @@ impl Scheduler {
     /// When the heartbeat cannot be started.
     pub(crate) async fn run(mut self) -> Result<(), JobSchedulerError> {
         let beat = Arc::new(Notify::new());
-        let mut heart = JobScheduler::new().await?;
-        let beating = beat.clone();
-        heart
-            .add(Beat::new_async("* * * * * *", move |_, _| {
-                let beating = beating.clone();
-                Box::pin(async move { beating.notify_one() })
-            })?)
-            .await?;
-        heart.start().await?;
-        let mut own = interval(PATIENCE);
+        let heart = match self.heartbeat {
+            Heartbeat::Cron => Some(heart(beat.clone()).await?),
+            Heartbeat::Timer => None,
+        };
+        let mut own = interval(if heart.is_some() { PATIENCE } else { BEAT });
         own.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // An interval's first tick is at once; here it would be a beat that was missed.
         own.reset();
@@ -142,13 +151,16 @@ impl Scheduler {
                 biased;
                 () = self.drain.closing() => break,
                 () = beat.notified() => own.reset(),
-                _ = own.tick() => {
+                _ = own.tick() => if heart.is_some() {
                     telemetry::heartbeat_missed();
                     debug!("no beat for {PATIENCE:?}; planning anyway");
                 }
             }
         }
-        heart.shutdown().await
+        match heart {
+            Some(mut heart) => heart.shutdown().await,
+            None => Ok(()),
+        }
     }
 
     fn plan(&mut self) {
@@ -180,6 +192,19 @@ impl Scheduler {
             }
         }
     }
+}
+
+/// A heart that beats each second.
+async fn heart(beat: Arc<Notify>) -> Result<JobScheduler, JobSchedulerError> {
+    let heart = JobScheduler::new().await?;
+    heart
+        .add(Beat::new_async("* * * * * *", move |_, _| {
+            let beat = beat.clone();
+            Box::pin(async move { beat.notify_one() })
+        })?)
+        .await?;
+    heart.start().await?;
+    Ok(heart)
 }
 
 /// Sleeps to the firing's exact moment, then walks it through the corridor.
