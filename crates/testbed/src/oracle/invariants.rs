@@ -205,7 +205,9 @@ fn states_are_legal(history: &History, judgement: &mut Judgement) {
     for row in &history.rows {
         let place = format!("{} {} is {}({})", row.job, row.scheduled_at, row.state, row.reason);
         let legal = match row.state.as_str() {
-            "succeeded" | "failed" | "cancelled" => row.fence.is_some() || row.reason == "expired",
+            "succeeded" | "failed" => row.fence.is_some() || row.reason == "expired",
+            // In the queue, or by its owner.
+            "cancelled" => row.fence.is_some() == (row.attempt > 0),
             "lost" => row.delivery == "at_most_once",
             "skipped" => row.attempt == 0 && !row.reason.is_empty(),
             _ => false,
