@@ -74,7 +74,7 @@ pub use job::{Cancel, Cause, ContextParts, ErasedJob, Job, JobContext, JobError,
 pub use ledger::sqlx;
 pub use ledger::{EffectError, Transaction};
 pub use runner::{Builder, Parts, Runner};
-pub use scheduler::Heartbeat;
+pub use scheduler::Heart;
 
 // The pages whose Rust has to compile and run as it stands.
 #[cfg(doctest)]

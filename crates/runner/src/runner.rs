@@ -28,7 +28,7 @@ use crate::lifecycle::{Drain, Signals, run_until_drained};
 use crate::pulse::Pulse;
 use crate::registry::{BoundJob, Registry};
 use crate::runtimes::Homes;
-use crate::scheduler::{Heartbeat, LastBeat, Scheduler};
+use crate::scheduler::{Heart, LastBeat, Scheduler};
 use crate::telemetry;
 use crate::upkeep::{Caretaker, prune, registrations};
 
@@ -105,7 +105,7 @@ pub(crate) struct Engine {
     pub(crate) executor: Arc<Executor>,
     pub(crate) opened: Opened,
     pub(crate) drain: Drain,
-    heartbeat: Heartbeat,
+    heart: Heart,
     /// Ended when the engine is dropped.
     background: JoinSet<Result<(), String>>,
 }
@@ -196,7 +196,7 @@ impl Engine {
         let parts = Parts {
             instance: Instance::new(&host_name(), uuid::Uuid::new_v4()),
             jitter: Arc::default(),
-            heartbeat: Heartbeat::Cron,
+            heart: Heart::Cron,
             locks: lock_backend(config, &clock, &homes.keepalive)?,
             ledger,
             clock,
@@ -210,7 +210,7 @@ impl Engine {
 
     /// The corridor between the two layers in `parts`, once the ledger has answered.
     async fn on(parts: Parts, config: &Config, homes: Homes, drain: Drain, vitals: &Vitals) -> Self {
-        let Parts { instance, clock, jitter, heartbeat, locks, ledger: opened } = parts;
+        let Parts { instance, clock, jitter, heart, locks, ledger: opened } = parts;
         let mut background = JoinSet::new();
         let (probing, reader, upkeep) =
             (vitals.pulse.clone(), opened.reader.clone(), opened.upkeep.clone());
@@ -237,7 +237,7 @@ impl Engine {
             turn: Arc::new(Notify::new()),
             stuck_exit: STUCK_EXIT,
         });
-        Self { executor, opened, drain, heartbeat, background }
+        Self { executor, opened, drain, heart, background }
     }
 
     /// Fires `jobs` until the replica has drained. Says whether it ended in order.
@@ -261,7 +261,7 @@ impl Engine {
             firings.clone(),
             self.drain.clone(),
             vitals.last_beat.clone(),
-            self.heartbeat,
+            self.heart,
             from,
         );
         let caretaker = Caretaker::new(

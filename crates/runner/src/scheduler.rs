@@ -34,7 +34,7 @@ const BEAT: Duration = Duration::from_secs(1);
 
 /// What wakes the planner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heartbeat {
+pub enum Heart {
     /// tokio-cron-scheduler, at each second of the host's clock.
     Cron,
     /// The runtime's own timer, each second: for a runtime whose time is not the host's.
@@ -97,7 +97,7 @@ pub(crate) struct Scheduler {
     firings: TaskTracker,
     drain: Drain,
     last_beat: Arc<LastBeat>,
-    heartbeat: Heartbeat,
+    heart: Heart,
 }
 
 impl Scheduler {
@@ -109,7 +109,7 @@ impl Scheduler {
         firings: TaskTracker,
         drain: Drain,
         last_beat: Arc<LastBeat>,
-        heartbeat: Heartbeat,
+        heart: Heart,
         from: DateTime<Utc>,
     ) -> Self {
         let pulse = executor.pulse.clone();
@@ -127,7 +127,7 @@ impl Scheduler {
             group.jobs.push(job.clone());
             group.grace = group.grace.max(ttl);
         }
-        Self { executor, pulse, groups, firings, drain, last_beat, heartbeat }
+        Self { executor, pulse, groups, firings, drain, last_beat, heart }
     }
 
     /// Plans and fires until the replica drains.
@@ -136,9 +136,9 @@ impl Scheduler {
     /// When the heartbeat cannot be started.
     pub(crate) async fn run(mut self) -> Result<(), JobSchedulerError> {
         let beat = Arc::new(Notify::new());
-        let heart = match self.heartbeat {
-            Heartbeat::Cron => Some(heart(beat.clone()).await?),
-            Heartbeat::Timer => None,
+        let heart = match self.heart {
+            Heart::Cron => Some(cron_heart(beat.clone()).await?),
+            Heart::Timer => None,
         };
         let mut own = interval(if heart.is_some() { PATIENCE } else { BEAT });
         own.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -195,7 +195,7 @@ impl Scheduler {
 }
 
 /// A heart that beats each second.
-async fn heart(beat: Arc<Notify>) -> Result<JobScheduler, JobSchedulerError> {
+async fn cron_heart(beat: Arc<Notify>) -> Result<JobScheduler, JobSchedulerError> {
     let heart = JobScheduler::new().await?;
     heart
         .add(Beat::new_async("* * * * * *", move |_, _| {

@@ -13,7 +13,7 @@ use crate::firing::Instance;
 use crate::ledger::Opened;
 use crate::lifecycle::{Drain, Signals};
 use crate::runtimes::Homes;
-use crate::scheduler::Heartbeat;
+use crate::scheduler::Heart;
 
 /// What a replica stands on: who it is, its clocks, and both layers.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ pub struct Parts {
     /// The chance in its waits.
     pub jitter: Arc<Jitter>,
     /// What wakes its planner.
-    pub heartbeat: Heartbeat,
+    pub heart: Heart,
     /// Layer one.
     pub locks: Arc<dyn LockBackend>,
     /// Layer two.
