@@ -2,12 +2,19 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails where it stands")]
 
+#[path = "simulation/book/mod.rs"]
+#[expect(dead_code, reason = "simulated worlds look into the book and break it")]
+mod book;
 #[path = "ledger/claims.rs"]
 mod claims;
 #[path = "ledger/effects.rs"]
 mod effects;
 #[path = "ledger/fixture.rs"]
 mod fixture;
+#[path = "simulation/memory.rs"]
+mod in_memory;
+#[path = "ledger/memory.rs"]
+mod memory_book;
 #[path = "ledger/postgres.rs"]
 mod postgres_faults;
 #[path = "ledger/queue.rs"]
@@ -29,12 +36,13 @@ mod sweeps;
 #[path = "ledger/upkeep.rs"]
 mod upkeep;
 
-/// Makes a test of each claim for each database. A claim that is left out is dead code, and so refused.
+/// Makes a test of each claim for each ledger. A claim that is left out is dead code, and so refused.
 macro_rules! conformance {
-    ($($room:ident { $($claim:ident)+ })+) => {
-        mod postgres { conformance!(@ crate::fixture::Postgres: $($room { $($claim)+ })+); }
-        mod postgres_pooled { conformance!(@ crate::fixture::Pooled: $($room { $($claim)+ })+); }
-        mod sqlite { conformance!(@ crate::sqlite_file::Sqlite: $($room { $($claim)+ })+); }
+    (every ledger { $($rooms:tt)+ } every database { $($more:tt)+ }) => {
+        mod postgres { conformance!(@ crate::fixture::Postgres: $($rooms)+ $($more)+); }
+        mod postgres_pooled { conformance!(@ crate::fixture::Pooled: $($rooms)+ $($more)+); }
+        mod sqlite { conformance!(@ crate::sqlite_file::Sqlite: $($rooms)+ $($more)+); }
+        mod memory { conformance!(@ crate::memory_book::Memory: $($rooms)+); }
     };
     (@ $fixture:ty: $($room:ident { $($claim:ident)+ })+) => {
         $(mod $room {
@@ -48,111 +56,116 @@ macro_rules! conformance {
 }
 
 conformance! {
-    claims {
-        a_claimed_firing_is_a_duplicate_for_everyone_else
-        a_claim_repeated_with_its_own_id_is_the_same_win
-        a_firing_that_ended_is_a_duplicate
-        a_duplicate_is_told_before_an_overlap
-        an_exclusive_run_refuses_another_of_its_job_and_shard
-        runs_of_other_shards_and_other_jobs_do_not_overlap
-        runs_that_are_not_exclusive_do_not_overlap
-        shards_and_trigger_keys_make_different_firings
-        a_queued_row_that_would_overlap_stays_queued
-        a_paused_job_is_not_claimed_until_it_is_resumed
-        an_unknown_job_is_not_claimed
-        a_firing_of_the_future_is_told_how_long_to_wait
-        a_clock_that_runs_a_little_ahead_is_let_through
-        a_firing_past_its_start_deadline_is_too_late
-        a_queued_row_is_not_claimed_before_it_is_due
-        a_queued_row_has_no_start_deadline_and_no_watermark
-        a_queued_row_that_was_taken_is_a_duplicate
-        confirm_knows_the_claim_that_is_running_and_no_other
-        confirm_does_not_know_a_run_that_was_swept
-        fences_grow_with_every_claim
-        namespaces_do_not_see_each_other
-        times_are_the_ledgers
+    every ledger {
+        claims {
+            a_claimed_firing_is_a_duplicate_for_everyone_else
+            a_claim_repeated_with_its_own_id_is_the_same_win
+            a_firing_that_ended_is_a_duplicate
+            a_duplicate_is_told_before_an_overlap
+            an_exclusive_run_refuses_another_of_its_job_and_shard
+            runs_of_other_shards_and_other_jobs_do_not_overlap
+            runs_that_are_not_exclusive_do_not_overlap
+            shards_and_trigger_keys_make_different_firings
+            a_queued_row_that_would_overlap_stays_queued
+            a_paused_job_is_not_claimed_until_it_is_resumed
+            an_unknown_job_is_not_claimed
+            a_firing_of_the_future_is_told_how_long_to_wait
+            a_clock_that_runs_a_little_ahead_is_let_through
+            a_firing_past_its_start_deadline_is_too_late
+            a_queued_row_is_not_claimed_before_it_is_due
+            a_queued_row_has_no_start_deadline_and_no_watermark
+            a_queued_row_that_was_taken_is_a_duplicate
+            confirm_knows_the_claim_that_is_running_and_no_other
+            confirm_does_not_know_a_run_that_was_swept
+            fences_grow_with_every_claim
+            namespaces_do_not_see_each_other
+            times_are_the_ledgers
+        }
+        races {
+            one_of_twenty_claims_wins
+            one_of_twenty_claims_wins_a_queued_row
+            one_of_twenty_exclusive_firings_of_a_job_runs
+            one_of_twenty_sweeps_takes_a_run
+            one_of_twenty_settles_of_rivals_is_recorded
+            no_claim_wins_after_a_pause_has_returned
+            a_pruned_firing_never_runs_again
+            the_later_claim_has_the_higher_fence
+        }
+        runs {
+            a_heartbeat_moves_the_lease
+            a_heartbeat_brings_the_wish_to_cancel
+            a_heartbeat_revives_a_lease_that_nobody_took
+            a_heartbeat_of_anything_but_the_run_is_lost
+            each_end_is_written_as_it_was_said
+            output_of_any_kind_does_not_keep_a_run_from_ending
+            a_settle_repeated_is_recorded_again
+            another_end_does_not_change_a_terminal_row
+            a_settle_after_the_lease_counts_while_nobody_took_over
+            a_settle_after_a_takeover_is_fenced
+            a_lost_run_takes_its_late_result_once
+            a_lost_run_takes_no_other_end
+            a_requeued_run_waits_and_runs_again_with_a_new_fence
+            a_requeue_repeated_is_recorded_even_after_the_next_claim
+            only_crashed_runs_count_as_crashes
+            only_failed_runs_count_as_failures
+            a_wish_to_cancel_is_not_lost_with_a_requeue
+        }
+        skips {
+            a_skip_writes_a_row_that_ends_the_firing
+            a_firing_with_a_row_is_not_skipped
+            an_overlap_is_skipped_only_while_something_runs
+            a_skip_of_a_paused_job_is_written
+            a_skip_of_an_unknown_job_or_a_pruned_instant_is_refused
+        }
+        queue {
+            a_queued_firing_has_not_run_and_has_no_fence
+            a_firing_with_a_row_is_not_queued
+            one_waits_for_an_overlap
+            nothing_is_queued_for_a_paused_unknown_or_pruned_job
+            the_queue_gives_what_is_due_oldest_first
+            the_queue_leaves_out_what_could_not_be_claimed
+            what_waited_too_long_ends_with_its_reason
+            a_queued_firing_is_cancelled_at_once
+            an_ended_firing_cannot_be_cancelled
+        }
+        sweeps {
+            a_vanished_owners_firing_is_queued_again_with_its_history
+            a_vanished_owner_of_an_at_most_once_run_leaves_it_lost
+            a_firing_that_keeps_losing_its_owner_ends_as_a_crash_loop
+            a_vanished_owner_of_a_run_to_be_cancelled_leaves_it_cancelled
+            a_swept_run_cancelled_in_the_queue_is_not_its_owners_requeue
+            a_heartbeat_in_between_makes_the_sweep_miss
+            a_takeover_in_between_makes_the_sweep_miss
+            a_living_lease_is_not_swept
+            a_swept_owner_can_do_nothing_more
+            the_running_list_shows_what_is_left_of_each_lease
+        }
+        upkeep {
+            a_job_is_known_since_its_schedule_changed
+            a_pause_keeps_who_and_why
+            prune_removes_old_ends_and_raises_the_watermark
+            prune_keeps_what_has_not_ended
+            prune_works_in_batches
+        }
+        reading {
+            the_history_is_filtered_and_newest_first
+            the_counts_are_those_of_the_rows
+            a_firing_that_is_not_there_is_none
+        }
     }
-    races {
-        one_of_twenty_claims_wins
-        one_of_twenty_claims_wins_a_queued_row
-        one_of_twenty_exclusive_firings_of_a_job_runs
-        one_of_twenty_sweeps_takes_a_run
-        one_of_twenty_settles_of_rivals_is_recorded
-        no_claim_wins_after_a_pause_has_returned
-        a_pruned_firing_never_runs_again
-        the_later_claim_has_the_higher_fence
-    }
-    runs {
-        a_heartbeat_moves_the_lease
-        a_heartbeat_brings_the_wish_to_cancel
-        a_heartbeat_revives_a_lease_that_nobody_took
-        a_heartbeat_of_anything_but_the_run_is_lost
-        each_end_is_written_as_it_was_said
-        output_of_any_kind_does_not_keep_a_run_from_ending
-        a_settle_repeated_is_recorded_again
-        another_end_does_not_change_a_terminal_row
-        a_settle_after_the_lease_counts_while_nobody_took_over
-        a_settle_after_a_takeover_is_fenced
-        a_lost_run_takes_its_late_result_once
-        a_lost_run_takes_no_other_end
-        a_requeued_run_waits_and_runs_again_with_a_new_fence
-        a_requeue_repeated_is_recorded_even_after_the_next_claim
-        only_crashed_runs_count_as_crashes
-        only_failed_runs_count_as_failures
-        a_wish_to_cancel_is_not_lost_with_a_requeue
-    }
-    effects {
-        a_commit_ends_the_firing_and_keeps_the_work
-        what_is_dropped_without_a_commit_is_undone
-        a_run_that_was_taken_over_gets_no_transaction
-        a_run_commits_once
-        a_run_has_one_transaction_at_a_time
-        a_nested_transaction_does_not_commit_the_work
-        a_transaction_that_was_ended_by_a_statement_does_not_end_the_firing
-        a_run_without_a_ledger_gets_no_transaction
-        the_connection_is_that_of_the_ledgers_database
-        an_unknown_commit_is_answered_by_the_row
-    }
-    skips {
-        a_skip_writes_a_row_that_ends_the_firing
-        a_firing_with_a_row_is_not_skipped
-        an_overlap_is_skipped_only_while_something_runs
-        a_skip_of_a_paused_job_is_written
-        a_skip_of_an_unknown_job_or_a_pruned_instant_is_refused
-    }
-    queue {
-        a_queued_firing_has_not_run_and_has_no_fence
-        a_firing_with_a_row_is_not_queued
-        one_waits_for_an_overlap
-        nothing_is_queued_for_a_paused_unknown_or_pruned_job
-        the_queue_gives_what_is_due_oldest_first
-        the_queue_leaves_out_what_could_not_be_claimed
-        what_waited_too_long_ends_with_its_reason
-        a_queued_firing_is_cancelled_at_once
-        an_ended_firing_cannot_be_cancelled
-    }
-    sweeps {
-        a_vanished_owners_firing_is_queued_again_with_its_history
-        a_vanished_owner_of_an_at_most_once_run_leaves_it_lost
-        a_firing_that_keeps_losing_its_owner_ends_as_a_crash_loop
-        a_vanished_owner_of_a_run_to_be_cancelled_leaves_it_cancelled
-        a_swept_run_cancelled_in_the_queue_is_not_its_owners_requeue
-        a_heartbeat_in_between_makes_the_sweep_miss
-        a_takeover_in_between_makes_the_sweep_miss
-        a_living_lease_is_not_swept
-        a_swept_owner_can_do_nothing_more
-        the_running_list_shows_what_is_left_of_each_lease
-    }
-    upkeep {
-        a_job_is_known_since_its_schedule_changed
-        a_pause_keeps_who_and_why
-        prune_removes_old_ends_and_raises_the_watermark
-        prune_keeps_what_has_not_ended
-        prune_works_in_batches
-    }
-    reading {
-        the_history_is_filtered_and_newest_first
-        the_counts_are_those_of_the_rows
-        a_firing_that_is_not_there_is_none
+    // Work and the end of its run, in one transaction.
+    every database {
+        effects {
+            a_commit_ends_the_firing_and_keeps_the_work
+            what_is_dropped_without_a_commit_is_undone
+            a_run_that_was_taken_over_gets_no_transaction
+            a_run_commits_once
+            a_run_has_one_transaction_at_a_time
+            a_nested_transaction_does_not_commit_the_work
+            a_transaction_that_was_ended_by_a_statement_does_not_end_the_firing
+            a_run_without_a_ledger_gets_no_transaction
+            the_connection_is_that_of_the_ledgers_database
+            an_unknown_commit_is_answered_by_the_row
+        }
     }
 }

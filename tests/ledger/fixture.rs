@@ -33,6 +33,12 @@ pub(crate) trait Fixture: Debug + Send + Sync {
     fn options(&self) -> LedgerOptions {
         options(self.url())
     }
+
+    /// The ledger in it, as one deployment sees it.
+    fn open(&self, namespace: &str) -> impl Future<Output = Opened> + Send {
+        let options = LedgerOptions { namespace: namespace.into(), ..self.options() };
+        async { open(options).await.expect("the ledger opens") }
+    }
 }
 
 /// A database of its own on the test process's PostgreSQL.
@@ -112,7 +118,7 @@ impl<F: Fixture> Site<F> {
     }
 
     async fn on(fixture: F) -> Self {
-        let opened = open(fixture.options()).await.expect("the ledger opens");
+        let opened = fixture.open("test").await;
         let site = Self { opened, fixture };
         site.register(&["a", "b"]).await;
         site
@@ -125,8 +131,7 @@ impl<F: Fixture> Site<F> {
 
     /// The same database under another namespace.
     pub(crate) async fn neighbour(&self, namespace: &str) -> Opened {
-        let options = LedgerOptions { namespace: namespace.into(), ..self.fixture.options() };
-        open(options).await.expect("the ledger opens again")
+        self.fixture.open(namespace).await
     }
 
     pub(crate) async fn register(&self, names: &[&str]) {
