@@ -1,0 +1,116 @@
+//! The product itself in simulated worlds: what its seed says goes wrong, and no promise is broken.
+//! docs/simulation.md says what runs here, what goes wrong, and how to run one seed again.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and reads the time of runtimes that stand still"
+)]
+
+#[path = "simulation/batch.rs"]
+mod batch;
+#[path = "simulation/book/mod.rs"]
+mod book;
+#[path = "simulation/clock.rs"]
+mod clock;
+#[path = "simulation/dice.rs"]
+mod dice;
+#[path = "simulation/errand.rs"]
+mod errand;
+#[path = "simulation/judge.rs"]
+mod judge;
+#[path = "simulation/machine.rs"]
+mod machine;
+#[path = "simulation/memory.rs"]
+mod memory;
+#[path = "simulation/plan.rs"]
+mod plan;
+#[path = "simulation/servers.rs"]
+mod servers;
+#[path = "simulation/tally.rs"]
+mod tally;
+#[path = "simulation/trace.rs"]
+mod trace;
+#[path = "simulation/watch.rs"]
+mod watch;
+#[path = "simulation/wire.rs"]
+mod wire;
+#[path = "simulation/world.rs"]
+mod world;
+
+use batch::{found, hold};
+use book::Flaw;
+use plan::Mode::{self, Liveness, Safety};
+
+#[test]
+fn no_seed_breaks_a_promise() {
+    let Some(tally) = hold(Safety, 900) else { return };
+    println!("{tally}");
+    let never = tally.never();
+    assert!(never.is_empty(), "a batch in which this never happened shows nothing about it: {never:?}");
+}
+
+#[test]
+fn the_healed_get_on_whatever_is_wrong_with_the_third() {
+    let Some(tally) = hold(Liveness, 500) else { return };
+    println!("{tally}");
+    let seen = [tally.takeovers, tally.gaps_found, tally.duplicates_refused, tally.claims_without_an_answer];
+    assert!(seen.iter().all(|count| *count > 0), "a batch that shows nothing:\n{tally}");
+}
+
+/// What broke once, in the product or in here, is run for ever after.
+const SEEDS_THAT_FAILED: [(Mode, u64, &str); 5] = [
+    (Safety, 67, "a blow struck a replica that had not woken from the one before: its time went back"),
+    (Safety, 244, "the same"),
+    (Safety, 29, "what was dropped with a killed replica was written down, in an order of chance"),
+    (Safety, 204, "the same"),
+    (Safety, 212, "the same"),
+];
+
+#[test]
+fn seeds_that_failed_once_hold() {
+    for (mode, seed, what) in SEEDS_THAT_FAILED {
+        let outcome = world::run(seed, mode, None, false);
+        assert!(outcome.breaches.is_empty(), "seed {seed} ({what}):\n{}", outcome.breaches.join("\n"));
+    }
+}
+
+#[test]
+fn a_seed_makes_the_same_history_again() {
+    for mode in [Safety, Liveness] {
+        for seed in 0..25 {
+            let digests = [false, true].map(|readable| world::run(seed, mode, None, readable).digest);
+            assert_eq!(digests[0], digests[1], "{mode:?}, seed {seed}");
+        }
+    }
+    assert_ne!(world::run(1, Safety, None, false).digest, world::run(2, Safety, None, false).digest);
+}
+
+/// Each ledger that leaves out one condition is found out, and for the right reason.
+macro_rules! planted {
+    ($($claim:ident: $flaw:ident, $mode:ident, $breach:literal)+) => {
+        $(#[test]
+        fn $claim() {
+            found($breach, |seed| world::run(seed, $mode, Some(Flaw::$flaw), false));
+        })+
+    };
+}
+
+planted! {
+    a_claim_of_a_firing_that_has_a_row_is_found: ClaimsTwice, Safety, "one row per firing"
+    runs_that_do_not_exclude_one_another_are_found: Overlaps, Safety, "licensed beside"
+    a_claim_before_its_time_is_found: ClaimsEarly, Safety, "it runs early"
+    a_settle_of_any_run_is_found: SettlesAnything, Safety, "no such change"
+    a_heartbeat_that_moves_nothing_is_found: ForgetsHeartbeats, Safety, "a run outlives its lease"
+    a_lost_run_that_runs_again_is_found: RunsLostAgain, Safety, "at_most_once starts once"
+    a_fence_given_twice_is_found: RepeatsFences, Safety, "the fence does not grow"
+    a_gap_that_nobody_fills_is_found: LeavesGaps, Safety, "no firing is missing"
+    a_gap_that_nobody_fills_in_time_is_found: LeavesGaps, Liveness, "has no row"
+}
+
+#[test]
+fn a_replica_that_contends_without_the_ledger_is_found_to_starve_the_others() {
+    found("liveness", |seed| world::run_spoilt(seed, Liveness, |plan| plan.gate_is_open = true));
+}
