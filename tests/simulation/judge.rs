@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use testbed::Effect;
-use testbed::oracle::{Attempt, History, Row as Told, Timetable};
+use testbed::oracle::{Attempt, History, Row as Told, Timetable, Witness};
 
 use crate::book::{Book, Row, instant};
 use crate::errand::{DECKS, Deed, JOBS};
@@ -104,12 +104,15 @@ impl Evidence<'_> {
             fence: attempt.fence,
             started_at: attempt.started_at,
             ended_at: attempt.ended_at,
+            owner: attempt.owner.clone(),
+            reason: attempt.reason.clone(),
         });
         History {
             attempts: attempts.collect(),
             effects: self.effects(),
             timetables: self.timetables().collect(),
             rows,
+            witness: Witness::default(),
         }
     }
 

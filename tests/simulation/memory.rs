@@ -4,12 +4,11 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
 use runner::ledger::{
     Answer, AttemptRow, Claim, ClaimRequest, Counted, Decision, Due, EffectTerms, Effects, Enqueue, Enqueued,
     Expired, FiringId, FiringRow, Heartbeat, HistoryFilter, Horizon, JobRegistration, JobRow, Ledger,
-    LedgerError, Question, Reader, Run, Running, Settled, Settlement, Skip, Skipped, Suspect, Swept, Upkeep,
-    Won, Work,
+    LedgerError, Question, Reader, Reading, Run, Running, Server, Settled, Settlement, Skip, Skipped,
+    Suspect, Swept, Upkeep, Won, Work,
 };
 
 use crate::book::{Book, Millis, instant};
@@ -126,14 +125,18 @@ impl<C: Carrier> Upkeep for MemoryLedger<C> {
         self.ask("resume", move |book, namespace, _| book.resume(namespace, &job))
     }
 
+    fn adopt(&self) -> Answer<'_, Option<Server>> {
+        Box::pin(async { Ok(None) })
+    }
+
     fn cancel(&self, id: FiringId) -> Answer<'_, bool> {
         self.ask("cancel", move |book, namespace, now| book.cancel(namespace, id, now))
     }
 }
 
 impl<C: Carrier> Reader for MemoryLedger<C> {
-    fn now(&self) -> Answer<'_, DateTime<Utc>> {
-        self.ask("now", |_, _, now| instant(now))
+    fn now(&self) -> Answer<'_, Reading> {
+        self.ask("now", |_, _, now| Reading { now: instant(now), server: None })
     }
 
     fn history<'a>(&'a self, filter: &'a HistoryFilter) -> Answer<'a, Vec<FiringRow>> {

@@ -212,8 +212,7 @@ impl Engine {
     async fn on(parts: Parts, config: &Config, homes: Homes, drain: Drain, vitals: &Vitals) -> Self {
         let Parts { instance, clock, jitter, heart, locks, ledger: opened } = parts;
         let mut background = JoinSet::new();
-        let (probing, reader, upkeep) =
-            (vitals.pulse.clone(), opened.reader.clone(), opened.upkeep.clone());
+        let (probing, reader, upkeep) = (vitals.pulse.clone(), opened.reader.clone(), opened.upkeep.clone());
         background.spawn(async move {
             probing.probe(&*reader, &*upkeep).await;
             Ok(())

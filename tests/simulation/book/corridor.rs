@@ -44,7 +44,8 @@ impl Book {
             output: None,
             ..row.clone()
         };
-        Claim::Won(row.won().expect("a claimed row has a fence and a start"))
+        let row = row.clone();
+        Claim::Won(row.won(self.failures(row.id)).expect("a claimed row has a fence and a start"))
     }
 
     /// What stands in the way of a claim, in the order in which it is told.
@@ -62,7 +63,7 @@ impl Book {
         let job = self.job(namespace, firing.job.as_str());
         let (due_at, late_after) = match (request.entry, found) {
             (_, Some(row)) if row.state == State::Running && row.claim_id == Some(request.claim_id) => {
-                return row.won().map(Claim::Won);
+                return row.won(self.failures(row.id)).map(Claim::Won);
             }
             (Entry::Queued(id), Some(row)) if row.state == State::Queued && row.id == id => {
                 (row.due_at.unwrap_or(now), None)
@@ -111,7 +112,7 @@ impl Book {
         );
         let row = self.once.get(&key).and_then(|id| self.rows.get(id))?;
         let ours = row.state == State::Running && row.claim_id == Some(request.claim_id);
-        ours.then(|| row.won()).flatten()
+        ours.then(|| row.won(self.failures(row.id))).flatten()
     }
 
     pub(crate) fn heartbeat(&mut self, namespace: &str, run: Run, lease: Duration, now: Millis) -> Heartbeat {

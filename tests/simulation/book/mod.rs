@@ -80,6 +80,11 @@ impl Book {
         self.attempts.iter().map(|((id, _), attempt)| (*id, attempt))
     }
 
+    /// Runs of a firing that failed and were given another try.
+    fn failures(&self, id: FiringId) -> u32 {
+        self.attempts().filter(|(of, attempt)| *of == id && attempt.reason == "retry").count() as u32
+    }
+
     /// Jobs of a namespace, by name.
     pub(crate) fn jobs<'b>(&'b self, namespace: &'b str) -> impl Iterator<Item = &'b Job> {
         self.jobs.iter().filter(move |((of, _), _)| of == namespace).map(|(_, job)| job)

@@ -128,12 +128,13 @@ impl Row {
         self.namespace == namespace && self.job.as_str() == job
     }
 
-    pub(super) fn won(&self) -> Option<Won> {
+    pub(super) fn won(&self, failures: u32) -> Option<Won> {
         Some(Won {
             id: self.id,
             fence: Fence(self.fence?),
             attempt: self.attempt,
             crashes: self.crashes,
+            failures,
             started_at: instant(self.started_at?),
         })
     }
