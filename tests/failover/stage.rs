@@ -15,9 +15,16 @@ pub(crate) const TIMELINE: i64 = 1_000_000_000_000;
 /// What every replica says, once, when it meets a promoted standby.
 pub(crate) const ALARM: &str = "a standby has been promoted under the ledger";
 
-/// What may become of a firing that an outage has met; the last, when the outage was a long one.
-pub(crate) const LEGAL: [&str; 5] =
-    ["succeeded", "skipped(overlap)", "queued(owner_lost)", "queued(interrupted)", "skipped(missed)"];
+/// What may become of a firing that an outage has met; the last two, when the outage was a long one: too
+/// old to run, or found late and still behind others when the replicas left.
+pub(crate) const LEGAL: [&str; 6] = [
+    "succeeded",
+    "skipped(overlap)",
+    "queued(owner_lost)",
+    "queued(interrupted)",
+    "skipped(missed)",
+    "queued(catch_up)",
+];
 
 pub(crate) struct Stage {
     pub(crate) primary: PrivatePostgres,
