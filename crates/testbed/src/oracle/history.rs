@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{Counts, Witness, alarms, trail};
 use crate::{Effect, EffectKind};
+
+/// How long before the ledger knows a job a firing of it may have had its instant.
+const HEAD_START: TimeDelta = TimeDelta::seconds(1);
 
 /// A firing's row, as far as the judge needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,6 +103,13 @@ impl Timetable {
         let first = self.from.timestamp().div_euclid(every) + 1;
         let last = self.until.timestamp().div_euclid(every);
         (first..=last).filter_map(move |tick| DateTime::from_timestamp(tick * every, 0))
+    }
+
+    /// Whether it asks for this instant, be it before the end or after it. A replica begins to fire just
+    /// before the ledger knows its jobs, and a firing with jitter falls due after its instant.
+    pub(super) fn asks_for(&self, instant: DateTime<Utc>) -> bool {
+        let every = i64::try_from(self.every.as_millis()).unwrap_or(i64::MAX).max(1);
+        instant > self.from - HEAD_START && instant.timestamp_millis() % every == 0
     }
 }
 

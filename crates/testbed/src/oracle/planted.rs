@@ -115,7 +115,7 @@ fn a_row_that_no_timetable_asks_for_is_seen() {
     breaks("no firing is invented", |history| {
         history.rows[0].scheduled_at += TimeDelta::milliseconds(500);
     });
-    breaks("no firing is invented", |history| history.timetables[0].from = at(1));
+    breaks("no firing is invented", |history| history.timetables[0].from = at(2));
 }
 
 #[test]
