@@ -112,9 +112,10 @@ impl PrivatePgBouncer {
         }
     }
 
-    /// A shell that ends the pooler when its input ends: with this value, or with the test's process.
+    /// A shell that ends the pooler when its input ends (with this value, or with the process of the test), and
+    /// itself only when the port is free again.
     fn launch(&self) -> Child {
-        const KEEPER: &str = r#""$1" "$2" > "$3" 2>&1 & read -r _; kill -KILL $!"#;
+        const KEEPER: &str = r#""$1" "$2" > "$3" 2>&1 & read -r _; kill -KILL $!; wait"#;
         let mut command = Command::new("sh");
         if let Some(user) = server_user() {
             command.uid(user.uid).gid(user.gid);
