@@ -24,6 +24,7 @@ use tempfile::TempDir;
 use uuid::Uuid;
 
 pub use self::pgbouncer::PrivatePgBouncer;
+pub(crate) use self::template::cache_folder;
 pub use self::template::program;
 use self::template::{ServerUser, copy_template, initialise, run, server_user};
 

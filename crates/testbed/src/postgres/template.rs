@@ -62,7 +62,7 @@ pub(super) fn initialise(template: &Path, user: Option<ServerUser>) {
 }
 
 /// `target/tmp` of the build that runs this test, or the system's folder for temporary files.
-fn cache_folder() -> PathBuf {
+pub(crate) fn cache_folder() -> PathBuf {
     let test = std::env::current_exe().unwrap_or_default();
     let target = test.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file());
     let folder = target.map_or_else(std::env::temp_dir, |target| target.join("tmp"));

@@ -1,0 +1,266 @@
+//! Mutants of the running test program: the same program, with one condition taken out of a text in it.
+//!
+//! Statements and scripts are compiled in as they stand in their files, so a copy of the program in
+//! which such a text is overwritten is a product without that condition. It needs no second build and
+//! no switch in the product, and what is tried is what runs otherwise.
+
+use std::fs::{self, File, Permissions};
+use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tempfile::TempDir;
+
+use crate::postgres::cache_folder;
+
+/// How long a mutant's test may take. One that hangs has noticed something, too.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a database says about a text that it cannot even read: then it is not the condition that is
+/// missed, and the test would fail whatever it tests.
+const GIBBERISH: [&str; 4] = ["code: \"42", "code: \"08P01\"", "SqliteError { code: 1,", "Error compiling script"];
+
+/// What is taken out of a file of the project.
+#[derive(Clone, Debug)]
+pub struct Cut {
+    /// From the root of the workspace.
+    pub file: String,
+    /// What is taken out; it stands in the file exactly once.
+    pub text: &'static str,
+    /// What comes in its place; not longer.
+    pub put: &'static str,
+}
+
+/// A program that lacks something, and the test that must notice.
+#[derive(Clone, Debug)]
+pub struct Mutant {
+    /// What is taken out, all at once.
+    pub cuts: Vec<Cut>,
+    /// The full name of the test.
+    pub test: String,
+}
+
+/// What came of a mutant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// The test failed, as it must.
+    Caught,
+    /// The test hung and was ended.
+    Hung,
+    /// The test passed.
+    Survived,
+    /// There is no such mutant, or it is none.
+    Malformed(String),
+}
+
+impl Fate {
+    /// Whether the gate may be passed.
+    #[must_use]
+    pub const fn is_caught(&self) -> bool {
+        matches!(self, Self::Caught | Self::Hung)
+    }
+}
+
+/// Tries each mutant against its test, as many at once as there are cores, and tells `report` of each.
+///
+/// The files are read below `root`. Before anything else, the program as it is must pass all the tests.
+///
+/// # Panics
+/// When it does not, or when a program cannot be written or started.
+pub fn try_mutants(root: &Path, mutants: &[Mutant], report: impl Fn(&Mutant, &Fate) + Sync) -> Vec<Fate> {
+    let program = Program::running();
+    let workshop = TempDir::with_prefix_in("mutants-", cache_folder()).expect("a folder for the mutants");
+    let tests: Vec<&str> = mutants.iter().map(|mutant| mutant.test.as_str()).collect();
+    if let Some(wrong) = program.healthy(workshop.path(), tests) {
+        panic!("the program as it is does not pass:\n{wrong}");
+    }
+    let next = AtomicUsize::new(0);
+    let fates = Mutex::new(vec![None; mutants.len()]);
+    let work = || {
+        while let Some((number, mutant)) = {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            mutants.get(number).map(|mutant| (number, mutant))
+        } {
+            let fate = program.fate(root, &workshop.path().join(number.to_string()), mutant);
+            report(mutant, &fate);
+            fates.lock().expect("no panic before")[number] = Some(fate);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
+        }
+    });
+    fates.into_inner().expect("no panic before").into_iter().flatten().collect()
+}
+
+/// The running test program.
+struct Program {
+    bytes: Vec<u8>,
+    /// Where a comment of a statement or script may begin: the places where texts are looked for.
+    comments: Vec<usize>,
+}
+
+impl Program {
+    fn running() -> Self {
+        let path = std::env::current_exe().expect("the running program has a file");
+        let bytes = fs::read(path).expect("the running program can be read");
+        let comments = (0..bytes.len().saturating_sub(3))
+            .filter(|at| bytes[*at] == b'-' && bytes[*at + 1] == b'-' && bytes[*at + 2] == b' ')
+            .collect();
+        Self { bytes, comments }
+    }
+
+    /// What is wrong with the program as it is, if anything.
+    fn healthy(&self, workshop: &Path, mut tests: Vec<&str>) -> Option<String> {
+        tests.sort_unstable();
+        tests.dedup();
+        let expected = format!("test result: ok. {} passed", tests.len());
+        let run = run(&self.bytes, &workshop.join("healthy"), &tests, PATIENCE * 5);
+        let said = run.said;
+        (!said.contains(&expected)).then(|| format!("expected {expected:?} of {tests:#?}\n{said}"))
+    }
+
+    fn fate(&self, root: &Path, path: &Path, mutant: &Mutant) -> Fate {
+        let bytes = match self.without(root, &mutant.cuts) {
+            Ok(bytes) => bytes,
+            Err(why) => return Fate::Malformed(why),
+        };
+        let run = run(&bytes, path, &[&mutant.test], PATIENCE);
+        match (run.end, GIBBERISH.iter().find(|word| run.said.contains(**word))) {
+            (_, Some(word)) => Fate::Malformed(format!("the database does not understand it: {word}\n{}", run.said)),
+            (End::Passed, None) => Fate::Survived,
+            (End::Failed, None) => Fate::Caught,
+            (End::Hung, None) => Fate::Hung,
+        }
+    }
+
+    /// The program without what is cut out. Its texts keep their lengths: nothing else may move.
+    fn without(&self, root: &Path, cuts: &[Cut]) -> Result<Vec<u8>, String> {
+        let mut bytes = self.bytes.clone();
+        let mut files: Vec<&str> = cuts.iter().map(|cut| cut.file.as_str()).collect();
+        files.sort_unstable();
+        files.dedup();
+        for file in files {
+            let whole = fs::read_to_string(root.join(file)).map_err(|error| format!("{file}: {error}"))?;
+            let mut text = whole.clone();
+            for cut in cuts.iter().filter(|cut| cut.file == file) {
+                text = cut.out_of(&text)?;
+            }
+            let places = self.comments.iter().filter(|at| self.bytes[**at..].starts_with(whole.as_bytes()));
+            let mut found = false;
+            for at in places {
+                bytes[*at..*at + text.len()].copy_from_slice(text.as_bytes());
+                found = true;
+            }
+            if !found {
+                return Err(format!("{file} is not in this program as it stands"));
+            }
+        }
+        Ok(bytes)
+    }
+}
+
+impl Cut {
+    /// `whole` without it, as long as before.
+    fn out_of(&self, whole: &str) -> Result<String, String> {
+        let Self { file, text, put } = self;
+        match whole.matches(text).count() {
+            1 if put.len() <= text.len() => Ok(whole.replace(text, &format!("{put:0$}", text.len()))),
+            1 => Err(format!("{file}: {put:?} is longer than {text:?}")),
+            times => Err(format!("{file}: {text:?} stands there {times} times")),
+        }
+    }
+}
+
+enum End {
+    Passed,
+    Failed,
+    Hung,
+}
+
+struct Run {
+    end: End,
+    said: String,
+}
+
+/// Runs tests of a program that is written to `path`, and removes it.
+fn run(program: &[u8], path: &Path, tests: &[&str], patience: Duration) -> Run {
+    fs::write(path, program).expect("a mutant can be written");
+    fs::set_permissions(path, Permissions::from_mode(0o755)).expect("a mutant can be made a program");
+    let log = path.with_extension("log");
+    let output = File::create(&log).expect("a file for what it says");
+    let mut command = Command::new(path);
+    command
+        .args(tests)
+        .args(["--exact", "--test-threads=4"])
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(output.try_clone().expect("the same file"))
+        .stderr(output);
+    let mut child = loop {
+        match command.spawn() {
+            // A neighbour's child still holds the file as it was when it was being written.
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => std::thread::yield_now(),
+            child => break child.expect("a mutant can be started"),
+        }
+    };
+    let deadline = Instant::now() + patience;
+    let end = loop {
+        match child.try_wait().expect("the state of our own child") {
+            Some(status) if status.success() => break End::Passed,
+            Some(_) => break End::Failed,
+            None if Instant::now() > deadline => {
+                let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw).expect("a process id");
+                kill_process_group(group, Signal::KILL).unwrap_or_default();
+                child.wait().expect("the end of our own child");
+                break End::Hung;
+            }
+            None => std::thread::sleep(Duration::from_millis(5)),
+        }
+    };
+    let said = String::from_utf8_lossy(&fs::read(&log).unwrap_or_default()).into_owned();
+    for file in [path, &log] {
+        fs::remove_file(file).expect("our own file");
+    }
+    Run { end, said }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A text of this program, as a statement would be one.
+    const TEXT: &str = include_str!("mutants/even.sql");
+
+    #[test]
+    fn a_number_is_even() {
+        assert!(TEXT.contains("AND even"), "{TEXT}");
+    }
+
+    fn fate_of(text: &'static str, put: &'static str) -> Fate {
+        let cut = Cut { file: "src/mutants/even.sql".into(), text, put };
+        let mutant = Mutant { cuts: vec![cut], test: "mutants::tests::a_number_is_even".into() };
+        try_mutants(Path::new(env!("CARGO_MANIFEST_DIR")), &[mutant], |_, _| {}).remove(0)
+    }
+
+    #[test]
+    fn a_mutant_is_caught_by_the_test_that_misses_the_condition_and_by_no_other() {
+        assert_eq!(fate_of("AND even", ""), Fate::Caught);
+        assert_eq!(fate_of("number > 0", "number > 1"), Fate::Survived);
+    }
+
+    #[test]
+    fn a_mutant_that_does_not_apply_is_none() {
+        for (text, put) in [("AND odd", ""), ("number", ""), ("AND even", "AND even ones only")] {
+            let fate = fate_of(text, put);
+            assert!(matches!(fate, Fate::Malformed(_)), "{fate:?}");
+        }
+    }
+}

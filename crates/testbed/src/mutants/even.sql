@@ -1,0 +1,2 @@
+-- even
+SELECT number FROM numbers WHERE number > 0 AND even
