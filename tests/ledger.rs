@@ -11,6 +11,10 @@ mod claims;
 mod effects;
 #[path = "ledger/fixture.rs"]
 mod fixture;
+#[path = "ledger/gaps.rs"]
+mod gaps;
+#[path = "ledger/others.rs"]
+mod others;
 #[path = "simulation/memory.rs"]
 mod in_memory;
 #[path = "ledger/memory.rs"]
@@ -49,7 +53,9 @@ macro_rules! conformance {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $claim() {
                 let site = crate::fixture::Site::<$fixture>::open().await;
+                let others = crate::others::Others::beside(&site).await;
                 crate::$room::$claim(&site).await;
+                others.are_as_they_were().await;
             })+
         })+
     };
@@ -146,6 +152,29 @@ conformance! {
             prune_removes_old_ends_and_raises_the_watermark
             prune_keeps_what_has_not_ended
             prune_works_in_batches
+        }
+        gaps {
+            of_twenty_replicas_one_decides_about_a_gap
+            a_decision_from_an_old_horizon_is_void
+            a_gap_is_queued_or_skipped_and_what_has_a_row_keeps_it
+            the_gaps_of_a_paused_job_are_skipped
+            what_retention_has_passed_over_is_no_gap
+            the_horizon_says_which_firings_of_the_schedule_have_rows
+        }
+        others {
+            a_claim_meets_the_row_of_its_own_firing_only
+            a_queued_firing_skipped_or_enqueued_again_is_found_by_its_own_row
+            an_overlap_names_the_exclusive_run_of_its_own_job_and_shard
+            only_an_exclusive_run_of_the_job_and_shard_is_an_overlap
+            a_queued_row_is_taken_alone_and_through_the_gate_of_its_own_job
+            a_claim_is_confirmed_for_the_firing_that_was_claimed_only
+            a_run_is_kept_and_ended_by_its_own_number_and_fence_only
+            an_end_that_was_recorded_is_told_from_any_other
+            a_run_is_swept_by_its_own_number_fence_and_lease_only
+            what_ended_or_waits_is_not_running
+            what_ended_runs_or_has_expired_is_not_due
+            a_number_of_another_namespace_leads_nowhere
+            the_waiting_overlap_is_one_of_its_own_job_and_shard
         }
         reading {
             the_history_is_filtered_and_newest_first

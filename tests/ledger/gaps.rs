@@ -1,0 +1,147 @@
+//! Firings that nobody wrote a row for: decided once, for all replicas.
+
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use runner::firing::{Delivery, Firing, Origin, State};
+use runner::ledger::{Claim, Decision, Gap, Horizon, HistoryFilter, Question};
+
+use crate::fixture::{Fixture, HOUR, Site, at_once, fresh, later, run, succeeded, take};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+async fn horizon(site: &Site<impl Fixture>, job: &str, reach_back: Duration) -> Horizon {
+    let questions = [Question { job: job.into(), reach_back }];
+    let horizons = site.opened.upkeep.horizons(&questions).await.expect("the horizon");
+    let [horizon] = &horizons[..] else { panic!("{horizons:?}") };
+    horizon.clone()
+}
+
+fn gap(firing: &Firing, run: bool) -> Gap {
+    let detail = (!run).then(|| "long ago".to_owned());
+    Gap { scheduled_at: firing.scheduled_at, shard: firing.shard, run, detail }
+}
+
+fn decision(horizon: &Horizon, until: DateTime<Utc>, gaps: Vec<Gap>) -> Decision {
+    Decision {
+        job: horizon.job.clone(),
+        decided_until: horizon.decided_until,
+        until,
+        exclusive: true,
+        delivery: Delivery::AtMostOnce,
+        expires_in: HOUR,
+        gaps,
+    }
+}
+
+async fn decide(site: &Site<impl Fixture>, decision: &Decision) -> bool {
+    site.opened.upkeep.decide(decision).await.expect("an answer to the decision")
+}
+
+/// The ledger's rows of job `a`, by instant.
+async fn states(site: &Site<impl Fixture>) -> Vec<(State, Option<String>)> {
+    let filter = HistoryFilter { job: Some("a".into()), ..HistoryFilter::default() };
+    let mut rows = site.opened.reader.history(&filter).await.expect("the rows");
+    rows.reverse();
+    rows.into_iter().map(|row| (row.state, row.reason)).collect()
+}
+
+fn word(state: State, reason: &str) -> (State, Option<String>) {
+    (state, Some(reason.into()))
+}
+
+pub(crate) async fn of_twenty_replicas_one_decides_about_a_gap(site: &Site<impl Fixture>) {
+    let firing = site.firing(SECOND * 9).await;
+    let seen = horizon(site, "a", Duration::ZERO).await;
+    let until = site.now().await;
+    let decisions = (0..20).map(|_| {
+        let (upkeep, decision) = (site.opened.upkeep.clone(), decision(&seen, until, vec![gap(&firing, true)]));
+        async move { upkeep.decide(&decision).await.expect("an answer") }
+    });
+    let decided = at_once(decisions).await.into_iter().filter(|decided| *decided).count();
+    assert_eq!(decided, 1);
+    assert_eq!(states(site).await, [word(State::Queued, "catch_up")]);
+    assert_eq!(horizon(site, "a", Duration::ZERO).await.decided_until, until);
+}
+
+pub(crate) async fn a_decision_from_an_old_horizon_is_void(site: &Site<impl Fixture>) {
+    let firing = site.firing(SECOND * 9).await;
+    let old = horizon(site, "a", Duration::ZERO).await;
+    let other = horizon(site, "b", Duration::ZERO).await;
+    let until = site.now().await;
+    assert!(decide(site, &decision(&old, until, vec![])).await);
+    assert!(!decide(site, &decision(&old, until + TimeDelta::seconds(1), vec![gap(&firing, true)])).await);
+    assert_eq!(states(site).await, []);
+    assert_eq!(horizon(site, "a", Duration::ZERO).await.decided_until, until);
+    assert_eq!(horizon(site, "b", Duration::ZERO).await, other, "another job's horizon stays");
+    let unknown = Horizon { job: "nobody".into(), ..old };
+    assert!(!decide(site, &decision(&unknown, until, vec![])).await);
+}
+
+pub(crate) async fn a_gap_is_queued_or_skipped_and_what_has_a_row_keeps_it(site: &Site<impl Fixture>) {
+    let firing = site.firing(SECOND * 9).await;
+    let next = later(&firing, SECOND);
+    let there = later(&firing, SECOND * 2);
+    let won = site.win(&fresh(&there)).await;
+    site.settle(run(won), succeeded()).await;
+    let seen = horizon(site, "a", Duration::ZERO).await;
+    let gaps = vec![gap(&firing, false), gap(&next, true), gap(&there, true)];
+    assert!(decide(site, &decision(&seen, site.now().await, gaps)).await);
+    assert_eq!(
+        states(site).await,
+        [word(State::Skipped, "missed"), word(State::Queued, "catch_up"), (State::Succeeded, None)]
+    );
+    let mut rows = site.opened.reader.history(&HistoryFilter::default()).await.unwrap();
+    let (skipped, queued) = (rows.pop().unwrap(), rows.pop().unwrap());
+    assert_eq!((skipped.error.as_deref(), skipped.exclusive), (Some("long ago"), false));
+    assert!(skipped.finished_at.is_some() && skipped.due_at.is_none() && skipped.expires_at.is_none());
+    assert_eq!((&*queued.origin, &*queued.delivery), (Origin::CatchUp.as_str(), "at_most_once"));
+    assert_eq!((queued.exclusive, queued.attempt, queued.finished_at), (true, 0, None));
+    assert_eq!((&*queued.job, queued.shard, &*queued.trigger_key), ("a", 0, ""));
+    assert_eq!(site.win(&take(&next, queued.id)).await.attempt, 1);
+    assert!(matches!(site.claim(&fresh(&firing)).await, Claim::Duplicate(_)));
+}
+
+pub(crate) async fn the_gaps_of_a_paused_job_are_skipped(site: &Site<impl Fixture>) {
+    let firing = site.firing(SECOND * 9).await;
+    site.opened.upkeep.pause("a", "me", "note").await.unwrap();
+    let seen = horizon(site, "a", Duration::ZERO).await;
+    let gaps = vec![gap(&firing, true), gap(&later(&firing, SECOND), false)];
+    assert!(decide(site, &decision(&seen, site.now().await, gaps)).await);
+    assert_eq!(states(site).await, [word(State::Skipped, "paused"), word(State::Skipped, "paused")]);
+}
+
+pub(crate) async fn what_retention_has_passed_over_is_no_gap(site: &Site<impl Fixture>) {
+    let firing = site.firing(SECOND * 9).await;
+    let won = site.win(&fresh(&firing)).await;
+    site.settle(run(won), succeeded()).await;
+    site.prune_all().await;
+    let seen = horizon(site, "a", Duration::ZERO).await;
+    let gaps = vec![gap(&firing, true), gap(&later(&firing, HOUR), true)];
+    assert!(decide(site, &decision(&seen, site.now().await, gaps)).await);
+    assert_eq!(states(site).await, [word(State::Queued, "catch_up")], "only what is younger");
+}
+
+pub(crate) async fn the_horizon_says_which_firings_of_the_schedule_have_rows(site: &Site<impl Fixture>) {
+    let known = horizon(site, "a", Duration::ZERO).await.decided_until;
+    assert!(known <= site.now().await);
+    let firing = site.firing(SECOND * 60).await;
+    let sharded = Firing { shard: 1, ..later(&firing, SECOND) };
+    let manual = Firing { trigger_key: "key".into(), ..later(&firing, SECOND * 2) };
+    for firing in [&firing, &sharded, &manual, &crate::fixture::other_job(&later(&firing, SECOND * 3))] {
+        let won = site.win(&fresh(firing)).await;
+        site.settle(run(won), succeeded()).await;
+    }
+    assert_eq!(horizon(site, "a", Duration::ZERO).await.rows, [], "they were due before the job was known");
+    let mut seen = horizon(site, "a", HOUR).await;
+    seen.rows.sort();
+    assert_eq!(seen.rows, [(firing.scheduled_at, 0), (sharded.scheduled_at, 1)]);
+    assert_eq!(seen.decided_until, known);
+    // A horizon that was raised is the later of the two.
+    let until = site.now().await;
+    assert!(decide(site, &decision(&seen, until, vec![])).await);
+    assert_eq!(horizon(site, "a", HOUR).await.decided_until, until);
+    assert!(site.opened.upkeep.horizons(&[]).await.unwrap().is_empty());
+    let unknown = [Question { job: "nobody".into(), reach_back: HOUR }];
+    assert!(site.opened.upkeep.horizons(&unknown).await.unwrap().is_empty());
+}

@@ -1,0 +1,330 @@
+//! Rows that are nobody's business: neighbours in one table, which nothing may touch or answer for.
+
+use std::time::Duration;
+
+use runner::firing::{Delivery, Firing, Origin, State};
+use runner::ledger::{
+    AttemptRow, Claim, ClaimRequest, Enqueue, Enqueued, Entry, FiringRow, Heartbeat, HistoryFilter,
+    JobRegistration, JobRow, Opened, Run, Running, Settled, Settlement, Skip, Skipped, Suspect, Won,
+};
+
+use crate::fixture::{
+    Fixture, HOUR, Site, ended, found, fresh, later, other_job, requeue, run, skipping, succeeded, suspect, take,
+    waiting,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Another deployment in the same database, with the same jobs and something in every state.
+#[derive(Debug)]
+pub(crate) struct Others {
+    opened: Opened,
+    before: (Vec<FiringRow>, Vec<JobRow>),
+}
+
+impl Others {
+    pub(crate) async fn beside(site: &Site<impl Fixture>) -> Self {
+        let opened = site.neighbour("elsewhere").await;
+        let jobs = ["a", "b"].map(|name| JobRegistration { name: name.into(), spec_hash: "2".into() });
+        opened.upkeep.register(&jobs).await.expect("registered");
+        let firing = site.firing(HOUR / 2).await;
+        for (number, ending) in [succeeded(), requeue("retry")].into_iter().enumerate() {
+            let firing = later(&firing, SECOND * u32::try_from(number).expect("a small number"));
+            let won = won(opened.ledger.claim(&fresh(&firing)).await.expect("an answer"));
+            let settlement = Settlement { run: run(won), ending, crashed: false, error: None, output: None };
+            assert_eq!(opened.ledger.settle(&settlement).await.expect("an answer"), Settled::Recorded);
+        }
+        let expired = Firing { trigger_key: "expired".into(), ..firing.clone() };
+        let expired = Enqueue { expires_in: Duration::ZERO, ..waiting(&expired, "trigger") };
+        for enqueue in [waiting(&later(&firing, SECOND * 2), "overlap"), expired] {
+            let enqueued = opened.upkeep.enqueue(&enqueue).await.expect("an answer");
+            assert!(matches!(enqueued, Enqueued::Queued(_)), "{enqueued:?}");
+        }
+        let abandoned = ClaimRequest { lease: Duration::ZERO, ..fresh(&later(&firing, SECOND * 3)) };
+        won(opened.ledger.claim(&abandoned).await.expect("an answer"));
+        let before = Self::seen(&opened).await;
+        Self { opened, before }
+    }
+
+    pub(crate) async fn are_as_they_were(&self) {
+        assert_eq!(Self::seen(&self.opened).await, self.before);
+    }
+
+    async fn seen(opened: &Opened) -> (Vec<FiringRow>, Vec<JobRow>) {
+        let rows = opened.reader.history(&HistoryFilter::default()).await.expect("their rows");
+        (rows, opened.reader.jobs().await.expect("their jobs"))
+    }
+}
+
+fn won(claim: Claim) -> Won {
+    match claim {
+        Claim::Won(won) => won,
+        no => panic!("should have won: {no:?}"),
+    }
+}
+
+/// Firings that differ from `firing` in one part of their identity each.
+fn neighbours(firing: &Firing) -> [Firing; 4] {
+    [
+        other_job(firing),
+        later(firing, SECOND),
+        Firing { shard: 1, ..firing.clone() },
+        Firing { trigger_key: "key".into(), ..firing.clone() },
+    ]
+}
+
+/// A claim that keeps nobody else from running.
+fn beside(firing: &Firing) -> ClaimRequest {
+    ClaimRequest { exclusive: false, ..fresh(firing) }
+}
+
+async fn rows(site: &Site<impl Fixture>) -> Vec<FiringRow> {
+    site.opened.reader.history(&HistoryFilter::default()).await.expect("the rows")
+}
+
+async fn settled(opened: &Opened, run: Run, ending: runner::ledger::Ending) -> Settled {
+    let settlement = Settlement { run, ending, crashed: false, error: None, output: None };
+    opened.ledger.settle(&settlement).await.expect("an answer to the settle")
+}
+
+/// What every statement about one firing does to the others, and whose row it answers with.
+pub(crate) async fn a_claim_meets_the_row_of_its_own_firing_only(site: &Site<impl Fixture>) {
+    let firing = site.firing(SECOND * 9).await;
+    let other = site.neighbour("other").await;
+    other.upkeep.register(&[JobRegistration { name: "a".into(), spec_hash: "1".into() }]).await.unwrap();
+    won(other.ledger.claim(&beside(&firing)).await.unwrap());
+    for neighbour in neighbours(&firing) {
+        site.win(&beside(&neighbour)).await;
+    }
+    let there = rows(site).await;
+    let mine = site.win(&beside(&firing)).await;
+    let duplicate = site.claim(&beside(&firing)).await;
+    assert!(matches!(&duplicate, Claim::Duplicate(found) if found.id == mine.id), "{duplicate:?}");
+    let mut now = rows(site).await;
+    now.retain(|row| row.id != mine.id);
+    assert_eq!(now, there);
+}
+
+pub(crate) async fn a_queued_firing_skipped_or_enqueued_again_is_found_by_its_own_row(
+    site: &Site<impl Fixture>,
+) {
+    let firing = site.firing(SECOND * 9).await;
+    let other = site.neighbour("other").await;
+    other.upkeep.register(&[JobRegistration { name: "a".into(), spec_hash: "1".into() }]).await.unwrap();
+    won(other.ledger.claim(&beside(&firing)).await.unwrap());
+    for neighbour in neighbours(&firing) {
+        site.win(&beside(&neighbour)).await;
+    }
+    let id = site.queued(&firing).await;
+    assert_eq!(
+        site.opened.ledger.skip(&skipping(&firing, "missed")).await.unwrap(),
+        Skipped::AlreadyThere(State::Queued)
+    );
+    match site.enqueue(&waiting(&firing, "trigger")).await {
+        Enqueued::AlreadyThere(found) => assert_eq!((found.id, found.state), (id, State::Queued)),
+        no => panic!("should have been there: {no:?}"),
+    }
+}
+
+pub(crate) async fn an_overlap_names_the_exclusive_run_of_its_own_job_and_shard(site: &Site<impl Fixture>) {
+    let firing = site.firing(SECOND * 9).await;
+    let shard = Firing { shard: 1, ..firing.clone() };
+    let waits = site.queued(&later(&firing, SECOND * 4)).await;
+    site.win(&beside(&later(&firing, SECOND))).await;
+    site.win(&fresh(&other_job(&firing))).await;
+    site.win(&fresh(&shard)).await;
+    let ended = site.win(&fresh(&later(&firing, SECOND * 2))).await;
+    site.settle(run(ended), succeeded()).await;
+    let running = site.win(&fresh(&later(&firing, SECOND * 3))).await;
+    assert_eq!(found(site.claim(&fresh(&firing)).await).id, running.id);
+    let queued = site.claim(&take(&later(&firing, SECOND * 4), waits)).await;
+    assert_eq!(found(queued).id, running.id);
+}
+
+/// A run that excludes nobody is no overlap either.
+pub(crate) async fn only_an_exclusive_run_of_the_job_and_shard_is_an_overlap(site: &Site<impl Fixture>) {
+    let firing = site.firing(SECOND * 9).await;
+    site.win(&beside(&later(&firing, SECOND))).await;
+    site.win(&fresh(&other_job(&firing))).await;
+    site.win(&fresh(&Firing { shard: 1, ..firing.clone() })).await;
+    let overlap = Skip { only_while_running: true, ..skipping(&firing, "overlap") };
+    assert_eq!(site.opened.ledger.skip(&overlap).await.unwrap(), Skipped::NothingRunning);
+    let id = site.queued(&firing).await;
+    let due = site.opened.upkeep.due(&["a".into()], 10).await.unwrap();
+    assert_eq!(due.iter().map(|due| due.id).collect::<Vec<_>>(), [id]);
+    site.win(&take(&firing, id)).await;
+}
+
+pub(crate) async fn a_queued_row_is_taken_alone_and_through_the_gate_of_its_own_job(site: &Site<impl Fixture>) {
+    let firing = site.firing(SECOND * 9).await;
+    let id = site.queued(&firing).await;
+    let next = site.queued(&later(&firing, SECOND)).await;
+    site.opened.upkeep.pause("a", "me", "note").await.unwrap();
+    let through_another_gate = ClaimRequest { entry: Entry::Queued(id), ..fresh(&other_job(&firing)) };
+    let claim = site.claim(&through_another_gate).await;
+    assert!(!matches!(claim, Claim::Won(_)), "{claim:?}");
+    site.opened.upkeep.resume("a").await.unwrap();
+    let other = site.neighbour("other").await;
+    let a = JobRegistration { name: "a".into(), spec_hash: "1".into() };
+    other.upkeep.register(&[a]).await.unwrap();
+    let from_another_namespace = other.ledger.claim(&take(&firing, id)).await.unwrap();
+    assert!(!matches!(from_another_namespace, Claim::Won(_)), "{from_another_namespace:?}");
+    assert_eq!(site.state(id).await.0, State::Queued);
+    site.win(&ClaimRequest { exclusive: false, ..take(&firing, id) }).await;
+    assert_eq!(site.state(next).await, (State::Queued, Some("trigger".into())));
+}
+
+pub(crate) async fn a_claim_is_confirmed_for_the_firing_that_was_claimed_only(site: &Site<impl Fixture>) {
+    let firing = site.firing(SECOND * 9).await;
+    let request = fresh(&firing);
+    let won = site.win(&request).await;
+    for neighbour in neighbours(&firing) {
+        let request = ClaimRequest { firing: neighbour, ..request.clone() };
+        assert_eq!(site.opened.ledger.confirm(&request).await.unwrap(), None, "{:?}", request.firing);
+    }
+    let other = site.neighbour("other").await;
+    assert_eq!(other.ledger.confirm(&request).await.unwrap(), None);
+    assert_eq!(site.opened.ledger.confirm(&request).await.unwrap(), Some(won));
+}
+
+/// Two runs under way, and each one's number with the fence of the other.
+async fn two_runs(site: &Site<impl Fixture>) -> ([Run; 2], [Run; 2]) {
+    let firing = site.firing(SECOND * 9).await;
+    let first = run(site.win(&fresh(&firing)).await);
+    let second = run(site.win(&fresh(&other_job(&firing))).await);
+    let mixed = [Run { id: first.id, fence: second.fence }, Run { id: second.id, fence: first.fence }];
+    ([first, second], mixed)
+}
+
+pub(crate) async fn a_run_is_kept_and_ended_by_its_own_number_and_fence_only(site: &Site<impl Fixture>) {
+    let (runs, mixed) = two_runs(site).await;
+    let other = site.neighbour("other").await;
+    let before = rows(site).await;
+    for ending in [succeeded(), ended(State::Lost, "x"), requeue("retry")] {
+        for run in mixed {
+            assert_eq!(site.settle(run, ending.clone()).await, Settled::Fenced, "{ending:?}");
+        }
+        for run in runs {
+            assert_eq!(settled(&other, run, ending.clone()).await, Settled::Fenced, "{ending:?}");
+        }
+    }
+    for run in mixed {
+        assert_eq!(site.opened.ledger.heartbeat(run, HOUR * 2).await.unwrap(), Heartbeat::Lost);
+    }
+    assert_eq!(rows(site).await, before);
+    for run in runs {
+        assert_eq!(site.opened.reader.attempts(run.id).await.unwrap(), Vec::<AttemptRow>::new());
+        assert_eq!(site.settle(run, succeeded()).await, Settled::Recorded);
+    }
+    for run in mixed {
+        assert_eq!(site.settle(run, succeeded()).await, Settled::Fenced, "not recorded either");
+    }
+    assert_eq!(settled(&other, runs[0], succeeded()).await, Settled::Fenced, "nor for another namespace");
+}
+
+pub(crate) async fn an_end_that_was_recorded_is_told_from_any_other(site: &Site<impl Fixture>) {
+    let firing = site.firing(SECOND * 9).await;
+    let cancelled = runner::ledger::Ending::Terminal { state: State::Cancelled, reason: None };
+    let first = run(site.win(&fresh(&firing)).await);
+    assert_eq!(site.settle(first, succeeded()).await, Settled::Recorded);
+    assert_eq!(site.settle(first, cancelled.clone()).await, Settled::Fenced);
+    assert_eq!(site.settle(first, requeue("retry")).await, Settled::Fenced);
+    // One that was requeued is neither another firing's requeue nor another run's.
+    let second = run(site.win(&fresh(&later(&firing, SECOND))).await);
+    assert_eq!(site.settle(second, requeue("retry")).await, Settled::Recorded);
+    assert_eq!(site.settle(Run { id: first.id, ..second }, requeue("retry")).await, Settled::Fenced);
+    assert_eq!(site.settle(Run { fence: first.fence, ..second }, requeue("retry")).await, Settled::Fenced);
+    let other = site.neighbour("other").await;
+    assert_eq!(settled(&other, second, requeue("retry")).await, Settled::Fenced);
+    // And one that was cancelled with its requeue is not that of whoever asks.
+    let third = run(site.win(&fresh(&other_job(&firing))).await);
+    assert!(site.opened.upkeep.cancel(third.id).await.unwrap());
+    assert_eq!(site.settle(third, requeue("retry")).await, Settled::Recorded);
+    assert_eq!(site.settle(Run { fence: first.fence, ..third }, requeue("retry")).await, Settled::Fenced);
+    assert_eq!(settled(&other, third, requeue("retry")).await, Settled::Fenced);
+    let fourth = run(site.win(&fresh(&later(&other_job(&firing), SECOND))).await);
+    assert_eq!(site.settle(fourth, cancelled).await, Settled::Recorded);
+    assert_eq!(site.settle(fourth, requeue("retry")).await, Settled::Fenced, "nobody asked for it");
+}
+
+pub(crate) async fn a_run_is_swept_by_its_own_number_fence_and_lease_only(site: &Site<impl Fixture>) {
+    let firing = site.firing(SECOND * 9).await;
+    let mut seen: Vec<Suspect> = Vec::new();
+    for firing in [firing.clone(), other_job(&firing)] {
+        let request = ClaimRequest { lease: Duration::ZERO, ..fresh(&firing) };
+        seen.push(site.suspect(run(site.win(&request).await)).await);
+    }
+    let with = |run: Run, seen: &Suspect| Suspect { run, ..seen.clone() };
+    let [first, second] = &seen[..] else { panic!("{seen:?}") };
+    let mixed = [
+        with(Run { id: second.run.id, ..first.run }, first),
+        with(Run { id: second.run.id, ..first.run }, second),
+        with(Run { fence: second.run.fence, ..first.run }, first),
+        with(first.run, second),
+    ];
+    let before = rows(site).await;
+    assert_eq!(site.sweep(&mixed).await, []);
+    let other = site.neighbour("other").await;
+    assert_eq!(other.upkeep.sweep(&seen).await.unwrap(), []);
+    assert_eq!(rows(site).await, before);
+    assert_eq!(site.sweep(&seen[..1]).await.len(), 1);
+    assert_eq!(site.state(second.run.id).await.0, State::Running);
+}
+
+pub(crate) async fn what_ended_or_waits_is_not_running(site: &Site<impl Fixture>) {
+    let firing = site.firing(SECOND * 9).await;
+    let ended = site.win(&fresh(&firing)).await;
+    site.settle(run(ended), succeeded()).await;
+    site.queued(&later(&firing, SECOND)).await;
+    let requeued = site.win(&fresh(&later(&firing, SECOND * 2))).await;
+    site.settle(run(requeued), requeue("retry")).await;
+    let running = site.run().await;
+    let list: Vec<Running> = site.opened.upkeep.running().await.unwrap();
+    assert_eq!(list.iter().map(|seen| seen.run).collect::<Vec<_>>(), [run(running)]);
+    assert_eq!(site.sweep(&[suspect(&list[0])]).await, []);
+}
+
+pub(crate) async fn what_ended_runs_or_has_expired_is_not_due(site: &Site<impl Fixture>) {
+    let firing = site.firing(SECOND * 9).await;
+    let cancelled = site.queued(&firing).await;
+    assert!(site.opened.upkeep.cancel(cancelled).await.unwrap());
+    let short = Enqueue { expires_in: Duration::ZERO, ..waiting(&later(&firing, SECOND), "trigger") };
+    site.enqueue(&short).await;
+    let waits = site.queued(&later(&firing, SECOND * 2)).await;
+    crate::fixture::eventually("one is left", async || {
+        let due = site.opened.upkeep.due(&["a".into()], 10).await.unwrap();
+        let due: Vec<_> = due.iter().map(|due| due.id).collect();
+        if due == [waits] { Ok(()) } else { Err(due) }
+    })
+    .await;
+    assert_eq!(site.opened.upkeep.expire(10).await.unwrap().len(), 1, "only what waits can expire");
+    assert_eq!(site.state(cancelled).await.0, State::Cancelled);
+}
+
+pub(crate) async fn a_number_of_another_namespace_leads_nowhere(site: &Site<impl Fixture>) {
+    let firing = site.firing(SECOND).await;
+    let won = site.win(&fresh(&firing)).await;
+    site.settle(run(won), requeue("retry")).await;
+    let other = site.neighbour("other").await;
+    assert_eq!(other.reader.firing(won.id).await.unwrap(), None);
+    assert_eq!(other.reader.attempts(won.id).await.unwrap(), Vec::<AttemptRow>::new());
+    assert!(!other.upkeep.cancel(won.id).await.unwrap());
+    let abandoned = site.abandoned(Delivery::AtLeastOnce).await;
+    assert!(!other.effects.committed(abandoned).await.unwrap());
+    assert_eq!(site.state(won.id).await.0, State::Queued);
+    assert_eq!(site.opened.reader.attempts(abandoned.id).await.unwrap(), Vec::<AttemptRow>::new());
+}
+
+/// The origin says where a row came from; a claim keeps it.
+pub(crate) async fn the_waiting_overlap_is_one_of_its_own_job_and_shard(site: &Site<impl Fixture>) {
+    let firing = site.firing(SECOND * 9).await;
+    site.run().await;
+    let elsewhere = [other_job(&firing), Firing { shard: 1, ..firing.clone() }];
+    for firing in elsewhere {
+        assert!(matches!(site.enqueue(&waiting(&firing, "overlap")).await, Enqueued::Queued(_)));
+    }
+    site.queued(&later(&firing, SECOND)).await;
+    assert!(matches!(site.enqueue(&waiting(&firing, "overlap")).await, Enqueued::Queued(_)));
+    let second = Firing { origin: Origin::Manual, ..later(&firing, SECOND * 2) };
+    assert_eq!(site.enqueue(&waiting(&second, "overlap")).await, Enqueued::WaitingAlready);
+}
