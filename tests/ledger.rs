@@ -13,6 +13,10 @@ mod effects;
 mod fixture;
 #[path = "ledger/gaps.rs"]
 mod gaps;
+#[path = "ledger/holder.rs"]
+mod holder;
+#[path = "ledger/in_flight.rs"]
+mod in_flight;
 #[path = "ledger/others.rs"]
 mod others;
 #[path = "simulation/memory.rs"]
@@ -151,6 +155,7 @@ conformance! {
             a_pause_keeps_who_and_why
             prune_removes_old_ends_and_raises_the_watermark
             prune_keeps_what_has_not_ended
+            prune_goes_by_the_instant_and_by_the_end
             prune_works_in_batches
         }
         gaps {
@@ -188,6 +193,7 @@ conformance! {
             a_commit_ends_the_firing_and_keeps_the_work
             what_is_dropped_without_a_commit_is_undone
             a_run_that_was_taken_over_gets_no_transaction
+            a_transaction_belongs_to_a_number_and_a_fence
             a_run_commits_once
             a_run_has_one_transaction_at_a_time
             a_nested_transaction_does_not_commit_the_work

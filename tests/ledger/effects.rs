@@ -138,6 +138,28 @@ pub(crate) async fn a_run_that_was_taken_over_gets_no_transaction<F: Fixture>(si
     assert!(context(site, running, 2, HOUR).await.transaction().await.is_ok());
 }
 
+pub(crate) async fn a_transaction_belongs_to_a_number_and_a_fence<F: Fixture>(site: &Site<F>) {
+    let firing = site.firing(SECOND * 9).await;
+    let first = run(site.win(&crate::fixture::fresh(&firing)).await);
+    let second = run(site.win(&crate::fixture::fresh(&crate::fixture::other_job(&firing))).await);
+    let mixed = [Run { id: first.id, fence: second.fence }, Run { id: second.id, fence: first.fence }];
+    for run in mixed {
+        assert!(matches!(context(site, run, 1, HOUR).await.transaction().await, Err(EffectError::TakenOver)));
+    }
+    let other = site.neighbour("other").await;
+    let clock = Arc::new(SystemClock::default());
+    let deadline = lockcore::BootClock::boot_now(&*clock) + HOUR;
+    let terms = EffectTerms { run: first, attempt: 1, lease: HOUR, deadline, clock };
+    assert!(other.effects.begin(&terms).await.unwrap().is_none(), "not for another namespace");
+    context(site, first, 1, HOUR).await.transaction().await.unwrap().commit().await.unwrap();
+    assert_eq!(site.state(second.id).await.0, State::Running);
+    for run in mixed.into_iter().chain([second]) {
+        assert!(!site.opened.effects.committed(run).await.unwrap());
+    }
+    assert!(!other.effects.committed(first).await.unwrap());
+    assert!(site.opened.effects.committed(first).await.unwrap());
+}
+
 pub(crate) async fn a_run_commits_once<F: Fixture>(site: &Site<F>) {
     prepare(site).await;
     let ctx = context(site, run(site.run().await), 1, HOUR).await;

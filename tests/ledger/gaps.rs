@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use runner::firing::{Delivery, Firing, Origin, State};
-use runner::ledger::{Claim, Decision, Gap, Horizon, HistoryFilter, Question};
+use runner::ledger::{Claim, Decision, Gap, HistoryFilter, Horizon, Question};
 
 use crate::fixture::{Fixture, HOUR, Site, at_once, fresh, later, run, succeeded, take};
 
@@ -55,7 +55,8 @@ pub(crate) async fn of_twenty_replicas_one_decides_about_a_gap(site: &Site<impl 
     let seen = horizon(site, "a", Duration::ZERO).await;
     let until = site.now().await;
     let decisions = (0..20).map(|_| {
-        let (upkeep, decision) = (site.opened.upkeep.clone(), decision(&seen, until, vec![gap(&firing, true)]));
+        let (upkeep, decision) =
+            (site.opened.upkeep.clone(), decision(&seen, until, vec![gap(&firing, true)]));
         async move { upkeep.decide(&decision).await.expect("an answer") }
     });
     let decided = at_once(decisions).await.into_iter().filter(|decided| *decided).count();

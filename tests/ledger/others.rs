@@ -9,8 +9,8 @@ use runner::ledger::{
 };
 
 use crate::fixture::{
-    Fixture, HOUR, Site, ended, found, fresh, later, other_job, requeue, run, skipping, succeeded, suspect, take,
-    waiting,
+    Fixture, HOUR, Site, ended, found, fresh, later, other_job, requeue, run, skipping, succeeded, suspect,
+    take, waiting,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -155,7 +155,9 @@ pub(crate) async fn only_an_exclusive_run_of_the_job_and_shard_is_an_overlap(sit
     site.win(&take(&firing, id)).await;
 }
 
-pub(crate) async fn a_queued_row_is_taken_alone_and_through_the_gate_of_its_own_job(site: &Site<impl Fixture>) {
+pub(crate) async fn a_queued_row_is_taken_alone_and_through_the_gate_of_its_own_job(
+    site: &Site<impl Fixture>,
+) {
     let firing = site.firing(SECOND * 9).await;
     let id = site.queued(&firing).await;
     let next = site.queued(&later(&firing, SECOND)).await;

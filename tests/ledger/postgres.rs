@@ -1,6 +1,5 @@
 //! What only a server can do wrong: vanish, freeze, wait for others, answer too late.
 
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use runner::firing::State;
@@ -11,6 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use crate::fixture::{
     Fixture, HOUR, Postgres, Site, at_once, eventually, fresh, later, options, run, succeeded,
 };
+use crate::holder::{Holder, sessions, waits_for_a_lock};
 
 const SECOND: Duration = Duration::from_secs(1);
 const SHORT: Duration = Duration::from_millis(700);
@@ -20,58 +20,6 @@ async fn on(server: &PrivatePostgres, timeout: Duration) -> (Opened, Site<Postgr
     let url = server.create_database();
     let site = Site::<Postgres>::at(url.clone()).await;
     (open(LedgerOptions { timeout, ..options(url) }).await.unwrap(), site)
-}
-
-/// Holds the row of job `a` in a transaction of somebody else, until told to let go.
-struct Holder<'s> {
-    site: &'s Site<Postgres>,
-    thread: JoinHandle<String>,
-}
-
-impl<'s> Holder<'s> {
-    async fn of(site: &'s Site<Postgres>) -> Self {
-        let url = site.url();
-        site.sql("CREATE TABLE gate (what text)");
-        let thread = std::thread::spawn(move || {
-            PrivatePostgres::sql_at(
-                &url,
-                "DO $$ BEGIN
-                    PERFORM FROM runner_jobs WHERE name = 'a' FOR UPDATE;
-                    LOOP
-                        PERFORM pg_sleep(0.01);
-                        EXIT WHEN EXISTS (SELECT FROM gate);
-                    END LOOP;
-                END $$",
-            )
-        });
-        eventually("somebody holds the row", async || {
-            match sessions(site, "count(*)", "wait_event = 'PgSleep'").as_str() {
-                "1" => Ok(()),
-                other => Err(other.to_owned()),
-            }
-        })
-        .await;
-        Self { site, thread }
-    }
-
-    fn let_go(self) {
-        self.site.sql("INSERT INTO gate VALUES ('open')");
-        self.thread.join().unwrap();
-    }
-}
-
-async fn waits_for_a_lock(site: &Site<Postgres>, count: usize) {
-    eventually("the claims wait for the lock", async || {
-        let waiting = sessions(site, "count(*)", "wait_event_type = 'Lock'");
-        if waiting.parse() == Ok(count) { Ok(()) } else { Err(waiting) }
-    })
-    .await;
-}
-
-/// A column of the server's list of this database's sessions.
-fn sessions(site: &Site<Postgres>, column: &str, which: &str) -> String {
-    let list = "FROM pg_stat_activity WHERE datname = current_database()";
-    site.sql(&format!("SELECT {column} {list} AND ({which})"))
 }
 
 fn unavailable<T: std::fmt::Debug>(answer: Result<T, LedgerError>) {
@@ -223,7 +171,7 @@ async fn a_connection_that_did_not_answer_in_time_is_closed_and_not_returned() {
 async fn a_claim_whose_caller_went_away_closes_its_connection_and_can_be_confirmed() {
     let site = Site::<Postgres>::open().await;
     let request = fresh(&site.firing(SECOND).await);
-    let holder = Holder::of(&site).await;
+    let holder = Holder::of_the_job(&site).await;
     tokio::select! {
         claim = site.opened.ledger.claim(&request) => panic!("it should have waited: {claim:?}"),
         () = waits_for_a_lock(&site, 1) => {}
@@ -247,7 +195,7 @@ async fn a_lock_that_somebody_keeps_is_no_outage_and_leaves_no_row() {
     let server = PrivatePostgres::start();
     let (opened, site) = on(&server, SHORT).await;
     let firing = site.firing(SECOND).await;
-    let holder = Holder::of(&site).await;
+    let holder = Holder::of_the_job(&site).await;
     let answer = opened.ledger.claim(&fresh(&firing)).await;
     assert!(matches!(answer, Err(LedgerError::Busy { .. })), "{answer:?}");
     holder.let_go();
@@ -259,7 +207,7 @@ async fn a_lock_that_somebody_keeps_is_no_outage_and_leaves_no_row() {
 async fn a_burst_of_claims_that_wait_does_not_delay_a_heartbeat() {
     let site = Site::<Postgres>::open().await;
     let won = site.run().await;
-    let holder = Holder::of(&site).await;
+    let holder = Holder::of_the_job(&site).await;
     let mut claims = tokio::task::JoinSet::new();
     let firing = site.firing(HOUR / 2).await;
     for n in 0..30 {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use runner::firing::State;
+use runner::firing::{Firing, Origin, State};
 use runner::ledger::{Claim, HistoryFilter, JobRegistration, JobRow};
 
 use crate::fixture::{Fixture, HOUR, Site, fresh, later, other_job, requeue, run, succeeded, take};
@@ -78,6 +78,23 @@ pub(crate) async fn prune_keeps_what_has_not_ended(site: &Site<impl Fixture>) {
     assert_eq!(site.opened.upkeep.prune(Duration::ZERO, 100).await.unwrap(), 0);
     assert_eq!(site.state(running.id).await.0, State::Running);
     assert_eq!(site.state(queued).await.0, State::Queued);
+}
+
+pub(crate) async fn prune_goes_by_the_instant_and_by_the_end(site: &Site<impl Fixture>) {
+    let firing = site.firing(SECOND * 60).await;
+    let early = Firing { origin: Origin::Manual, ..later(&firing, HOUR) };
+    let id = site.queued(&early).await;
+    let won = site.win(&take(&early, id)).await;
+    site.settle(run(won), succeeded()).await;
+    let old = site.win(&fresh(&firing)).await;
+    site.settle(run(old), succeeded()).await;
+    assert_eq!(site.opened.upkeep.prune(SECOND * 30, 100).await.unwrap(), 0, "it has only just ended");
+    assert_eq!(job(site, "a").await.pruned_before, None);
+    assert_eq!(site.prune_all().await, 1);
+    assert_eq!(site.opened.upkeep.prune(Duration::ZERO, 100).await.unwrap(), 0, "its instant is to come");
+    assert_eq!(site.state(id).await.0, State::Succeeded);
+    let watermark = job(site, "a").await.pruned_before;
+    assert!(watermark > Some(firing.scheduled_at) && watermark < Some(early.scheduled_at), "{watermark:?}");
 }
 
 pub(crate) async fn prune_works_in_batches(site: &Site<impl Fixture>) {

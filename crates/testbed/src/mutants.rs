@@ -24,7 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a database says about a text that it cannot even read: then it is not the condition that is
 /// missed, and the test would fail whatever it tests.
-const GIBBERISH: [&str; 4] = ["code: \"42", "code: \"08P01\"", "SqliteError { code: 1,", "Error compiling script"];
+const GIBBERISH: [&str; 4] =
+    ["code: \"42", "code: \"08P01\"", "SqliteError { code: 1,", "Error compiling script"];
 
 /// What is taken out of a file of the project.
 #[derive(Clone, Debug)]
@@ -134,7 +135,9 @@ impl Program {
         };
         let run = run(&bytes, path, &[&mutant.test], PATIENCE);
         match (run.end, GIBBERISH.iter().find(|word| run.said.contains(**word))) {
-            (_, Some(word)) => Fate::Malformed(format!("the database does not understand it: {word}\n{}", run.said)),
+            (_, Some(word)) => {
+                Fate::Malformed(format!("the database does not understand it: {word}\n{}", run.said))
+            }
             (End::Passed, None) => Fate::Survived,
             (End::Failed, None) => Fate::Caught,
             (End::Hung, None) => Fate::Hung,
