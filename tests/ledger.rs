@@ -7,6 +7,8 @@
 mod book;
 #[path = "ledger/claims.rs"]
 mod claims;
+#[path = "ledger/conditions.rs"]
+mod conditions;
 #[path = "ledger/effects.rs"]
 mod effects;
 #[path = "ledger/fixture.rs"]
@@ -17,6 +19,8 @@ mod gaps;
 mod holder;
 #[path = "ledger/in_flight.rs"]
 mod in_flight;
+#[path = "ledger/mutants.rs"]
+mod mutants;
 #[path = "ledger/others.rs"]
 mod others;
 #[path = "simulation/memory.rs"]
@@ -161,6 +165,7 @@ conformance! {
         gaps {
             of_twenty_replicas_one_decides_about_a_gap
             a_decision_from_an_old_horizon_is_void
+            a_decision_moves_the_horizon_of_its_own_job_only
             a_gap_is_queued_or_skipped_and_what_has_a_row_keeps_it
             the_gaps_of_a_paused_job_are_skipped
             what_retention_has_passed_over_is_no_gap
@@ -168,7 +173,7 @@ conformance! {
         }
         others {
             a_claim_meets_the_row_of_its_own_firing_only
-            a_queued_firing_skipped_or_enqueued_again_is_found_by_its_own_row
+            a_skip_or_an_enqueue_meets_the_row_of_its_own_firing_only
             an_overlap_names_the_exclusive_run_of_its_own_job_and_shard
             only_an_exclusive_run_of_the_job_and_shard_is_an_overlap
             a_queued_row_is_taken_alone_and_through_the_gate_of_its_own_job
@@ -179,6 +184,10 @@ conformance! {
             what_ended_or_waits_is_not_running
             what_ended_runs_or_has_expired_is_not_due
             a_number_of_another_namespace_leads_nowhere
+            a_number_leads_to_its_own_row
+            the_reason_of_a_no_is_that_of_its_own_job
+            a_pause_is_that_of_its_own_namespace
+            a_prune_leaves_what_a_neighbour_keeps_below_its_watermark
             the_waiting_overlap_is_one_of_its_own_job_and_shard
         }
         reading {
@@ -194,6 +203,7 @@ conformance! {
             what_is_dropped_without_a_commit_is_undone
             a_run_that_was_taken_over_gets_no_transaction
             a_transaction_belongs_to_a_number_and_a_fence
+            a_commit_ends_its_own_firing_only
             a_run_commits_once
             a_run_has_one_transaction_at_a_time
             a_nested_transaction_does_not_commit_the_work

@@ -160,6 +160,15 @@ pub(crate) async fn a_transaction_belongs_to_a_number_and_a_fence<F: Fixture>(si
     assert!(site.opened.effects.committed(first).await.unwrap());
 }
 
+pub(crate) async fn a_commit_ends_its_own_firing_only<F: Fixture>(site: &Site<F>) {
+    let firing = site.firing(SECOND * 9).await;
+    let first = run(site.win(&crate::fixture::fresh(&firing)).await);
+    let second = run(site.win(&crate::fixture::fresh(&crate::fixture::other_job(&firing))).await);
+    context(site, first, 1, HOUR).await.transaction().await.unwrap().commit().await.unwrap();
+    assert_eq!(site.state(first.id).await.0, State::Succeeded);
+    assert_eq!(site.state(second.id).await.0, State::Running);
+}
+
 pub(crate) async fn a_run_commits_once<F: Fixture>(site: &Site<F>) {
     prepare(site).await;
     let ctx = context(site, run(site.run().await), 1, HOUR).await;
@@ -277,6 +286,21 @@ mod in_postgres {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_successor_at_work_undoes_the_work() {
+        let site = Site::<Postgres>::open().await;
+        prepare(&site).await;
+        let abandoned = site.abandoned(Delivery::AtLeastOnce).await;
+        let mut transaction = context(&site, abandoned, 1, HOUR).await.transaction().await.unwrap();
+        work(&mut transaction).await;
+        sweep(&site, abandoned).await;
+        let next = run(site.win(&crate::fixture::take(&site.firing(SECOND).await, abandoned.id)).await);
+        let refusal = transaction.commit().await.unwrap_err();
+        assert!(matches!(refusal, EffectError::TakenOver), "{refusal:?}");
+        assert_eq!(notes(&site).await, 0);
+        assert_eq!(beat(&site.opened, next).await, Heartbeat::Alive { cancel_requested: false });
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn heartbeats_go_on_beside_an_open_transaction_even_where_the_default_is_serializable() {
         let site = Site::<Postgres>::open().await;
         prepare(&site).await;
@@ -314,6 +338,9 @@ mod in_postgres {
         prepare(&site).await;
         let abandoned = site.abandoned(Delivery::AtLeastOnce).await;
         let mut left = context(&site, abandoned, 1, HOUR).await.transaction().await.unwrap();
+        let firing = crate::fixture::other_job(&site.firing(SECOND).await);
+        let another = run(site.win(&crate::fixture::fresh(&firing)).await);
+        let others = context(&site, another, 1, HOUR).await.transaction().await.unwrap();
         let mut asleep = JoinSet::new();
         asleep.spawn(async move {
             let slept = say(&mut left, "INSERT INTO notes VALUES ('first'); SELECT pg_sleep(600)").await;
@@ -323,7 +350,9 @@ mod in_postgres {
         sweep(&site, abandoned).await;
         let next = run(site.win(&crate::fixture::take(&site.firing(SECOND).await, abandoned.id)).await);
         let mut transaction = context(&site, next, 2, HOUR).await.transaction().await.unwrap();
-        assert_eq!(asleep.join_all().await, [(true, true)]);
+        let ended = tokio::time::timeout(SECOND * 20, asleep.join_all()).await.expect("it is thrown out");
+        assert_eq!(ended, [(true, true)]);
+        others.commit().await.expect("another firing's transaction goes on");
         work(&mut transaction).await;
         transaction.commit().await.unwrap();
         assert_eq!(notes(&site).await, 1);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use runner::firing::{Delivery, Firing, Origin, State};
-use runner::ledger::{Claim, Decision, Gap, HistoryFilter, Horizon, Question};
+use runner::ledger::{Claim, Decision, Gap, HistoryFilter, Horizon, JobRegistration, Question};
 
 use crate::fixture::{Fixture, HOUR, Site, at_once, fresh, later, run, succeeded, take};
 
@@ -68,15 +68,35 @@ pub(crate) async fn of_twenty_replicas_one_decides_about_a_gap(site: &Site<impl 
 pub(crate) async fn a_decision_from_an_old_horizon_is_void(site: &Site<impl Fixture>) {
     let firing = site.firing(SECOND * 9).await;
     let old = horizon(site, "a", Duration::ZERO).await;
-    let other = horizon(site, "b", Duration::ZERO).await;
     let until = site.now().await;
     assert!(decide(site, &decision(&old, until, vec![])).await);
     assert!(!decide(site, &decision(&old, until + TimeDelta::seconds(1), vec![gap(&firing, true)])).await);
     assert_eq!(states(site).await, []);
     assert_eq!(horizon(site, "a", Duration::ZERO).await.decided_until, until);
-    assert_eq!(horizon(site, "b", Duration::ZERO).await, other, "another job's horizon stays");
     let unknown = Horizon { job: "nobody".into(), ..old };
     assert!(!decide(site, &decision(&unknown, until, vec![])).await);
+}
+
+/// Horizons that happen to be the same are not moved along.
+pub(crate) async fn a_decision_moves_the_horizon_of_its_own_job_only(site: &Site<impl Fixture>) {
+    let other = site.neighbour("other").await;
+    let registered = JobRegistration { name: "a".into(), spec_hash: "1".into() };
+    other.upkeep.register(&[registered]).await.unwrap();
+    let others = async || {
+        let questions = [Question { job: "a".into(), reach_back: Duration::ZERO }];
+        other.upkeep.horizons(&questions).await.unwrap().remove(0)
+    };
+    let until = site.now().await;
+    assert!(other.upkeep.decide(&decision(&others().await, until, vec![])).await.unwrap());
+    for job in ["a", "b"] {
+        assert!(decide(site, &decision(&horizon(site, job, Duration::ZERO).await, until, vec![])).await);
+    }
+    let same = horizon(site, "a", Duration::ZERO).await;
+    assert!(decide(site, &decision(&same, until + TimeDelta::seconds(1), vec![])).await);
+    assert_eq!(horizon(site, "b", Duration::ZERO).await.decided_until, until);
+    assert_eq!(others().await.decided_until, until);
+    let void = decision(&same, until + TimeDelta::seconds(2), vec![]);
+    assert!(!decide(site, &void).await, "theirs is not ours");
 }
 
 pub(crate) async fn a_gap_is_queued_or_skipped_and_what_has_a_row_keeps_it(site: &Site<impl Fixture>) {
@@ -110,6 +130,13 @@ pub(crate) async fn the_gaps_of_a_paused_job_are_skipped(site: &Site<impl Fixtur
     let gaps = vec![gap(&firing, true), gap(&later(&firing, SECOND), false)];
     assert!(decide(site, &decision(&seen, site.now().await, gaps)).await);
     assert_eq!(states(site).await, [word(State::Skipped, "paused"), word(State::Skipped, "paused")]);
+    // It is the job's own pause that counts, in either order of the names.
+    site.opened.upkeep.resume("a").await.unwrap();
+    site.opened.upkeep.pause("b", "me", "note").await.unwrap();
+    let seen = horizon(site, "b", Duration::ZERO).await;
+    assert!(decide(site, &decision(&seen, site.now().await, vec![gap(&firing, true)])).await);
+    let filter = HistoryFilter { job: Some("b".into()), ..HistoryFilter::default() };
+    assert_eq!(site.opened.reader.history(&filter).await.unwrap()[0].reason.as_deref(), Some("paused"));
 }
 
 pub(crate) async fn what_retention_has_passed_over_is_no_gap(site: &Site<impl Fixture>) {

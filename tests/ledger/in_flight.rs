@@ -1,6 +1,7 @@
 //! What others have done and not yet committed: PostgreSQL shows a statement the rows as they were when it
 //! began, so each of these is decided by a lock.
 
+use std::fmt::Debug;
 use std::time::Duration;
 
 use runner::firing::{Delivery, State};
@@ -14,12 +15,13 @@ use crate::holder::{Holder, waits_for_a_lock};
 const SECOND: Duration = Duration::from_secs(1);
 
 /// The answer to a question that has to wait until `holder` lets go.
-async fn after<T>(site: &Site<Postgres>, holder: Holder<'_>, question: Answer<'_, T>) -> T {
-    let let_go = async {
-        waits_for_a_lock(site, 1).await;
-        holder.let_go();
-    };
-    tokio::join!(question, let_go).0.expect("an answer")
+async fn after<T: Debug>(site: &Site<Postgres>, holder: Holder<'_>, mut question: Answer<'_, T>) -> T {
+    tokio::select! {
+        answer = &mut question => panic!("it did not wait: {answer:?}"),
+        () = waits_for_a_lock(site, 1) => {}
+    }
+    holder.let_go();
+    question.await.expect("an answer")
 }
 
 async fn horizon(site: &Site<Postgres>) -> Horizon {

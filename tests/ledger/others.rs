@@ -36,7 +36,9 @@ impl Others {
         }
         let expired = Firing { trigger_key: "expired".into(), ..firing.clone() };
         let expired = Enqueue { expires_in: Duration::ZERO, ..waiting(&expired, "trigger") };
-        for enqueue in [waiting(&later(&firing, SECOND * 2), "overlap"), expired] {
+        let free = Firing { trigger_key: "free".into(), ..firing.clone() };
+        let free = Enqueue { exclusive: false, ..waiting(&free, "trigger") };
+        for enqueue in [waiting(&later(&firing, SECOND * 2), "overlap"), free, expired] {
             let enqueued = opened.upkeep.enqueue(&enqueue).await.expect("an answer");
             assert!(matches!(enqueued, Enqueued::Queued(_)), "{enqueued:?}");
         }
@@ -93,36 +95,42 @@ pub(crate) async fn a_claim_meets_the_row_of_its_own_firing_only(site: &Site<imp
     let other = site.neighbour("other").await;
     other.upkeep.register(&[JobRegistration { name: "a".into(), spec_hash: "1".into() }]).await.unwrap();
     won(other.ledger.claim(&beside(&firing)).await.unwrap());
+    let mut runs = vec![];
     for neighbour in neighbours(&firing) {
-        site.win(&beside(&neighbour)).await;
+        runs.push((site.win(&beside(&neighbour)).await.id, neighbour));
     }
     let there = rows(site).await;
-    let mine = site.win(&beside(&firing)).await;
-    let duplicate = site.claim(&beside(&firing)).await;
-    assert!(matches!(&duplicate, Claim::Duplicate(found) if found.id == mine.id), "{duplicate:?}");
+    let mine = site.win(&beside(&firing)).await.id;
     let mut now = rows(site).await;
-    now.retain(|row| row.id != mine.id);
+    now.retain(|row| row.id != mine);
     assert_eq!(now, there);
+    runs.push((mine, firing));
+    for (id, firing) in runs {
+        let duplicate = site.claim(&beside(&firing)).await;
+        assert!(matches!(&duplicate, Claim::Duplicate(found) if found.id == id), "{duplicate:?}");
+    }
 }
 
-pub(crate) async fn a_queued_firing_skipped_or_enqueued_again_is_found_by_its_own_row(
-    site: &Site<impl Fixture>,
-) {
+pub(crate) async fn a_skip_or_an_enqueue_meets_the_row_of_its_own_firing_only(site: &Site<impl Fixture>) {
     let firing = site.firing(SECOND * 9).await;
     let other = site.neighbour("other").await;
     other.upkeep.register(&[JobRegistration { name: "a".into(), spec_hash: "1".into() }]).await.unwrap();
     won(other.ledger.claim(&beside(&firing)).await.unwrap());
-    for neighbour in neighbours(&firing) {
-        site.win(&beside(&neighbour)).await;
+    let mut there = vec![];
+    let ends = [State::Succeeded, State::Failed, State::Lost, State::Cancelled];
+    for (neighbour, state) in neighbours(&firing).into_iter().zip(ends) {
+        let run = run(site.win(&beside(&neighbour)).await);
+        assert_eq!(site.settle(run, ended(state, "why")).await, Settled::Recorded);
+        there.push((run.id, state, neighbour));
     }
-    let id = site.queued(&firing).await;
-    assert_eq!(
-        site.opened.ledger.skip(&skipping(&firing, "missed")).await.unwrap(),
-        Skipped::AlreadyThere(State::Queued)
-    );
-    match site.enqueue(&waiting(&firing, "trigger")).await {
-        Enqueued::AlreadyThere(found) => assert_eq!((found.id, found.state), (id, State::Queued)),
-        no => panic!("should have been there: {no:?}"),
+    there.push((site.queued(&firing).await, State::Queued, firing));
+    for (id, state, firing) in there {
+        let skipped = site.opened.ledger.skip(&skipping(&firing, "missed")).await.unwrap();
+        assert_eq!(skipped, Skipped::AlreadyThere(state));
+        match site.enqueue(&waiting(&firing, "trigger")).await {
+            Enqueued::AlreadyThere(found) => assert_eq!((found.id, found.state), (id, state)),
+            no => panic!("should have been there: {no:?}"),
+        }
     }
 }
 
@@ -132,11 +140,13 @@ pub(crate) async fn an_overlap_names_the_exclusive_run_of_its_own_job_and_shard(
     let waits = site.queued(&later(&firing, SECOND * 4)).await;
     site.win(&beside(&later(&firing, SECOND))).await;
     site.win(&fresh(&other_job(&firing))).await;
-    site.win(&fresh(&shard)).await;
+    let on_the_shard = site.win(&fresh(&shard)).await;
     let ended = site.win(&fresh(&later(&firing, SECOND * 2))).await;
     site.settle(run(ended), succeeded()).await;
     let running = site.win(&fresh(&later(&firing, SECOND * 3))).await;
     assert_eq!(found(site.claim(&fresh(&firing)).await).id, running.id);
+    let on_the_shard_too = Firing { shard: 1, ..later(&firing, SECOND) };
+    assert_eq!(found(site.claim(&fresh(&on_the_shard_too)).await).id, on_the_shard.id);
     let queued = site.claim(&take(&later(&firing, SECOND * 4), waits)).await;
     assert_eq!(found(queued).id, running.id);
 }
@@ -237,6 +247,8 @@ pub(crate) async fn an_end_that_was_recorded_is_told_from_any_other(site: &Site<
     assert_eq!(site.settle(Run { id: first.id, ..second }, requeue("retry")).await, Settled::Fenced);
     assert_eq!(site.settle(Run { fence: first.fence, ..second }, requeue("retry")).await, Settled::Fenced);
     let other = site.neighbour("other").await;
+    other.upkeep.register(&[JobRegistration { name: "a".into(), spec_hash: "1".into() }]).await.unwrap();
+    won(other.ledger.claim(&fresh(&firing)).await.unwrap());
     assert_eq!(settled(&other, second, requeue("retry")).await, Settled::Fenced);
     // And one that was cancelled with its requeue is not that of whoever asks.
     let third = run(site.win(&fresh(&other_job(&firing))).await);
@@ -244,6 +256,11 @@ pub(crate) async fn an_end_that_was_recorded_is_told_from_any_other(site: &Site<
     assert_eq!(site.settle(third, requeue("retry")).await, Settled::Recorded);
     assert_eq!(site.settle(Run { fence: first.fence, ..third }, requeue("retry")).await, Settled::Fenced);
     assert_eq!(settled(&other, third, requeue("retry")).await, Settled::Fenced);
+    assert_eq!(site.settle(third, succeeded()).await, Settled::Fenced, "it was another end");
+    let fifth = run(site.win(&fresh(&later(&firing, SECOND * 2))).await);
+    assert!(site.opened.upkeep.cancel(fifth.id).await.unwrap());
+    assert_eq!(site.settle(fifth, succeeded()).await, Settled::Recorded);
+    assert_eq!(site.settle(fifth, requeue("retry")).await, Settled::Fenced, "it came too late");
     let fourth = run(site.win(&fresh(&later(&other_job(&firing), SECOND))).await);
     assert_eq!(site.settle(fourth, cancelled).await, Settled::Recorded);
     assert_eq!(site.settle(fourth, requeue("retry")).await, Settled::Fenced, "nobody asked for it");
@@ -290,8 +307,15 @@ pub(crate) async fn what_ended_runs_or_has_expired_is_not_due(site: &Site<impl F
     let firing = site.firing(SECOND * 9).await;
     let cancelled = site.queued(&firing).await;
     assert!(site.opened.upkeep.cancel(cancelled).await.unwrap());
-    let short = Enqueue { expires_in: Duration::ZERO, ..waiting(&later(&firing, SECOND), "trigger") };
-    site.enqueue(&short).await;
+    let short = |key: &str| {
+        let firing = Firing { trigger_key: key.into(), ..firing.clone() };
+        Enqueue { expires_in: Duration::ZERO, ..waiting(&firing, "trigger") }
+    };
+    site.enqueue(&short("short")).await;
+    let Enqueued::Queued(cancelled_in_time) = site.enqueue(&short("cancelled")).await else {
+        panic!("not queued")
+    };
+    assert!(site.opened.upkeep.cancel(cancelled_in_time).await.unwrap());
     let waits = site.queued(&later(&firing, SECOND * 2)).await;
     crate::fixture::eventually("one is left", async || {
         let due = site.opened.upkeep.due(&["a".into()], 10).await.unwrap();
@@ -300,7 +324,7 @@ pub(crate) async fn what_ended_runs_or_has_expired_is_not_due(site: &Site<impl F
     })
     .await;
     assert_eq!(site.opened.upkeep.expire(10).await.unwrap().len(), 1, "only what waits can expire");
-    assert_eq!(site.state(cancelled).await.0, State::Cancelled);
+    assert_eq!(site.state(cancelled_in_time).await.0, State::Cancelled);
 }
 
 pub(crate) async fn a_number_of_another_namespace_leads_nowhere(site: &Site<impl Fixture>) {
@@ -312,12 +336,84 @@ pub(crate) async fn a_number_of_another_namespace_leads_nowhere(site: &Site<impl
     assert_eq!(other.reader.attempts(won.id).await.unwrap(), Vec::<AttemptRow>::new());
     assert!(!other.upkeep.cancel(won.id).await.unwrap());
     let abandoned = site.abandoned(Delivery::AtLeastOnce).await;
+    assert_eq!(site.opened.reader.attempts(won.id).await.unwrap().len(), 1);
     assert!(!other.effects.committed(abandoned).await.unwrap());
     assert_eq!(site.state(won.id).await.0, State::Queued);
     assert_eq!(site.opened.reader.attempts(abandoned.id).await.unwrap(), Vec::<AttemptRow>::new());
 }
 
-/// The origin says where a row came from; a claim keeps it.
+pub(crate) async fn a_number_leads_to_its_own_row(site: &Site<impl Fixture>) {
+    let firing = site.firing(SECOND * 9).await;
+    let first = site.queued(&firing).await;
+    let second = site.queued(&later(&firing, SECOND)).await;
+    for id in [second, first] {
+        assert_eq!(site.row(id).await.id, id);
+    }
+    assert!(site.opened.upkeep.cancel(second).await.unwrap());
+    assert_eq!(site.state(second).await.0, State::Cancelled);
+    assert_eq!(site.state(first).await.0, State::Queued);
+}
+
+/// Rows may end below their namespace's watermark: what waited in the queue while it was raised.
+pub(crate) async fn a_prune_leaves_what_a_neighbour_keeps_below_its_watermark(site: &Site<impl Fixture>) {
+    let other = site.neighbour("other").await;
+    other.upkeep.register(&[JobRegistration { name: "a".into(), spec_hash: "1".into() }]).await.unwrap();
+    let firing = site.firing(SECOND * 9).await;
+    let Enqueued::Queued(id) = other.upkeep.enqueue(&waiting(&firing, "trigger")).await.unwrap() else {
+        panic!("not queued")
+    };
+    let ended = won(other.ledger.claim(&fresh(&later(&firing, SECOND))).await.unwrap());
+    assert_eq!(settled(&other, run(ended), succeeded()).await, Settled::Recorded);
+    crate::fixture::eventually("it is in the past", async || {
+        match other.upkeep.prune(Duration::ZERO, 10).await.unwrap() {
+            0 => Err(()),
+            _ => Ok(()),
+        }
+    })
+    .await;
+    let late = won(other.ledger.claim(&take(&firing, id)).await.unwrap());
+    assert_eq!(settled(&other, run(late), succeeded()).await, Settled::Recorded);
+    let mine = site.run().await;
+    site.settle(run(mine), succeeded()).await;
+    assert_eq!(site.prune_all().await, 1);
+    assert!(other.reader.firing(id).await.unwrap().is_some());
+}
+
+pub(crate) async fn the_reason_of_a_no_is_that_of_its_own_job(site: &Site<impl Fixture>) {
+    let firing = site.firing(SECOND * 9).await;
+    let overlap = |firing: &Firing| Skip { only_while_running: true, ..skipping(firing, "overlap") };
+    // In either order of the names.
+    for firing in [firing.clone(), other_job(&firing)] {
+        let (job, upkeep) = (firing.job.as_str(), &site.opened.upkeep);
+        assert!(upkeep.pause(job, "me", "note").await.unwrap());
+        assert_eq!(site.claim(&fresh(&firing)).await, Claim::Paused);
+        assert_eq!(site.enqueue(&waiting(&firing, "trigger")).await, Enqueued::Refused);
+        assert_eq!(site.opened.ledger.skip(&overlap(&firing)).await.unwrap(), Skipped::NothingRunning);
+        assert!(upkeep.resume(job).await.unwrap());
+    }
+    for firing in [other_job(&firing), firing] {
+        let won = site.win(&fresh(&firing)).await;
+        site.settle(run(won), succeeded()).await;
+        assert_eq!(site.prune_all().await, 1);
+        assert_eq!(site.claim(&fresh(&firing)).await, Claim::Pruned);
+        assert_eq!(site.enqueue(&waiting(&firing, "trigger")).await, Enqueued::Refused);
+        assert_eq!(site.opened.ledger.skip(&overlap(&firing)).await.unwrap(), Skipped::Refused);
+    }
+}
+
+pub(crate) async fn a_pause_is_that_of_its_own_namespace(site: &Site<impl Fixture>) {
+    let other = site.neighbour("other").await;
+    other.upkeep.register(&[JobRegistration { name: "a".into(), spec_hash: "1".into() }]).await.unwrap();
+    assert!(other.upkeep.pause("a", "they", "note").await.unwrap());
+    let firing = site.firing(SECOND * 9).await;
+    let id = site.queued(&firing).await;
+    let due = site.opened.upkeep.due(&["a".into()], 10).await.unwrap();
+    assert_eq!(due.iter().map(|due| due.id).collect::<Vec<_>>(), [id]);
+    site.win(&take(&firing, id)).await;
+    assert!(site.opened.upkeep.resume("a").await.unwrap());
+    assert!(other.reader.jobs().await.unwrap()[0].paused_at.is_some());
+}
+
 pub(crate) async fn the_waiting_overlap_is_one_of_its_own_job_and_shard(site: &Site<impl Fixture>) {
     let firing = site.firing(SECOND * 9).await;
     site.run().await;

@@ -44,7 +44,10 @@ pub(crate) async fn an_overlap_is_skipped_only_while_something_runs(site: &Site<
     assert_eq!(skip(site, &overlap(&other_job(&firing))).await, Skipped::NothingRunning);
     let other_shard = Firing { shard: 1, ..firing.clone() };
     assert_eq!(skip(site, &overlap(&other_shard)).await, Skipped::NothingRunning);
-    assert_eq!(skip(site, &overlap(&firing)).await, Skipped::Recorded);
+    for second in 0..2 {
+        let skipped = skip(site, &overlap(&later(&firing, SECOND * second * 2))).await;
+        assert_eq!(skipped, Skipped::Recorded, "they do not wait, so there may be many");
+    }
     site.settle(run(won), succeeded()).await;
     let next = later(&firing, SECOND);
     assert_eq!(skip(site, &overlap(&next)).await, Skipped::NothingRunning);

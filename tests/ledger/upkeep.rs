@@ -76,6 +76,11 @@ pub(crate) async fn prune_keeps_what_has_not_ended(site: &Site<impl Fixture>) {
     site.settle(run(ended), succeeded()).await;
     assert_eq!(site.prune_all().await, 1);
     assert_eq!(site.opened.upkeep.prune(Duration::ZERO, 100).await.unwrap(), 0);
+    assert_eq!(job(site, "a").await.pruned_before, None, "it has lost nothing");
+    // Nor when the watermark has passed over it.
+    let beside = site.win(&fresh(&Firing { shard: 1, ..firing.clone() })).await;
+    site.settle(run(beside), succeeded()).await;
+    assert_eq!(site.prune_all().await, 1);
     assert_eq!(site.state(running.id).await.0, State::Running);
     assert_eq!(site.state(queued).await.0, State::Queued);
 }
@@ -86,6 +91,14 @@ pub(crate) async fn prune_goes_by_the_instant_and_by_the_end(site: &Site<impl Fi
     let id = site.queued(&early).await;
     let won = site.win(&take(&early, id)).await;
     site.settle(run(won), succeeded()).await;
+    let ended = site.row(id).await.finished_at;
+    crate::fixture::eventually("it has ended in the past", async || {
+        let now = site.now().await;
+        if ended < Some(now) { Ok(()) } else { Err(now) }
+    })
+    .await;
+    assert_eq!(site.opened.upkeep.prune(Duration::ZERO, 100).await.unwrap(), 0, "its instant is to come");
+    assert_eq!(job(site, "a").await.pruned_before, None);
     let old = site.win(&fresh(&firing)).await;
     site.settle(run(old), succeeded()).await;
     assert_eq!(site.opened.upkeep.prune(SECOND * 30, 100).await.unwrap(), 0, "it has only just ended");

@@ -4,6 +4,7 @@
 //! which such a text is overwritten is a product without that condition. It needs no second build and
 //! no switch in the product, and what is tried is what runs otherwise.
 
+use std::fmt;
 use std::fs::{self, File, Permissions};
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt as _;
@@ -49,7 +50,7 @@ pub struct Mutant {
 
 /// What came of a mutant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fate {
+enum Fate {
     /// The test failed, as it must.
     Caught,
     /// The test hung and was ended.
@@ -60,38 +61,54 @@ pub enum Fate {
     Malformed(String),
 }
 
-impl Fate {
-    /// Whether the gate may be passed.
-    #[must_use]
-    pub const fn is_caught(&self) -> bool {
-        matches!(self, Self::Caught | Self::Hung)
-    }
-}
-
-/// Tries each mutant against its test, as many at once as there are cores, and tells `report` of each.
+/// Tries each mutant against its test, as many at once as there are cores, and prints what came of it.
 ///
 /// The files are read below `root`. Before anything else, the program as it is must pass all the tests.
 ///
 /// # Panics
-/// When it does not, or when a program cannot be written or started.
-pub fn try_mutants(root: &Path, mutants: &[Mutant], report: impl Fn(&Mutant, &Fate) + Sync) -> Vec<Fate> {
+/// When it does not, when a program cannot be written or started, and with a list of those mutants that
+/// were not caught.
+pub fn assert_every_mutant_is_caught(root: &Path, mutants: &[Mutant]) {
+    let fates = fates(root, mutants);
+    let missed: Vec<_> = mutants
+        .iter()
+        .zip(fates)
+        .filter_map(|(mutant, fate)| match fate {
+            Fate::Caught | Fate::Hung => None,
+            Fate::Survived => Some(format!("{} does not notice: {mutant}", mutant.test)),
+            Fate::Malformed(why) => Some(format!("{mutant} is no mutant: {why}")),
+        })
+        .collect();
+    assert!(missed.is_empty(), "{} of {}:\n{}\n", missed.len(), mutants.len(), missed.join("\n"));
+    println!("{} mutants, all caught", mutants.len());
+}
+
+/// Holds that the table below `heading` of a page has these rows and no others.
+///
+/// # Panics
+/// When it has not, with what it ought to be.
+pub fn assert_lists(page: &Path, heading: &str, rows: &[String]) {
+    let text = fs::read_to_string(page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
+    let below = text.lines().skip_while(|line| !line.starts_with(heading)).skip(2);
+    let listed: Vec<_> = below.take_while(|line| line.starts_with('|')).collect();
+    assert!(listed == rows, "the table of {} ought to be\n{}\n", page.display(), rows.join("\n"));
+}
+
+fn fates(root: &Path, mutants: &[Mutant]) -> Vec<Fate> {
     let program = Program::running();
     let workshop = TempDir::with_prefix_in("mutants-", cache_folder()).expect("a folder for the mutants");
     let tests: Vec<&str> = mutants.iter().map(|mutant| mutant.test.as_str()).collect();
-    if let Some(wrong) = program.healthy(workshop.path(), tests) {
+    if let Some(wrong) = program.what_is_wrong(workshop.path(), tests) {
         panic!("the program as it is does not pass:\n{wrong}");
     }
     let next = AtomicUsize::new(0);
     let fates = Mutex::new(vec![None; mutants.len()]);
-    let work = || {
-        while let Some((number, mutant)) = {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            mutants.get(number).map(|mutant| (number, mutant))
-        } {
-            let fate = program.fate(root, &workshop.path().join(number.to_string()), mutant);
-            report(mutant, &fate);
-            fates.lock().expect("no panic before")[number] = Some(fate);
-        }
+    let work = || loop {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        let Some(mutant) = mutants.get(number) else { return };
+        let fate = program.fate(root, &workshop.path().join(number.to_string()), mutant);
+        println!("{} {mutant}: {}", fate.word(), mutant.test);
+        fates.lock().expect("no panic before")[number] = Some(fate);
     };
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
@@ -99,6 +116,35 @@ pub fn try_mutants(root: &Path, mutants: &[Mutant], report: impl Fn(&Mutant, &Fa
         }
     });
     fates.into_inner().expect("no panic before").into_iter().flatten().collect()
+}
+
+impl Fate {
+    const fn word(&self) -> &'static str {
+        match self {
+            Self::Caught => "caught   ",
+            Self::Hung => "hung     ",
+            Self::Survived => "SURVIVED ",
+            Self::Malformed(_) => "MALFORMED",
+        }
+    }
+}
+
+impl fmt::Display for Mutant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, Cut { file, text, put }) in self.cuts.iter().enumerate() {
+            let name = file.rsplit('/').next().unwrap_or_default();
+            let and = if number == 0 { "" } else { ", and " };
+            write!(f, "{and}{name} without {:?}", one_line(text))?;
+            if !put.is_empty() {
+                write!(f, " but {:?}", one_line(put))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The running test program.
@@ -119,7 +165,7 @@ impl Program {
     }
 
     /// What is wrong with the program as it is, if anything.
-    fn healthy(&self, workshop: &Path, mut tests: Vec<&str>) -> Option<String> {
+    fn what_is_wrong(&self, workshop: &Path, mut tests: Vec<&str>) -> Option<String> {
         tests.sort_unstable();
         tests.dedup();
         let expected = format!("test result: ok. {} passed", tests.len());
@@ -203,6 +249,7 @@ fn run(program: &[u8], path: &Path, tests: &[&str], patience: Duration) -> Run {
     command
         .args(tests)
         .args(["--exact", "--test-threads=4"])
+        .env("RUST_BACKTRACE", "0")
         .process_group(0)
         .stdin(Stdio::null())
         .stdout(output.try_clone().expect("the same file"))
@@ -250,7 +297,7 @@ mod tests {
     fn fate_of(text: &'static str, put: &'static str) -> Fate {
         let cut = Cut { file: "src/mutants/even.sql".into(), text, put };
         let mutant = Mutant { cuts: vec![cut], test: "mutants::tests::a_number_is_even".into() };
-        try_mutants(Path::new(env!("CARGO_MANIFEST_DIR")), &[mutant], |_, _| {}).remove(0)
+        fates(Path::new(env!("CARGO_MANIFEST_DIR")), &[mutant]).remove(0)
     }
 
     #[test]

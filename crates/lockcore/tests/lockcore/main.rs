@@ -8,6 +8,8 @@ mod contention;
 mod keepalive;
 mod lease;
 #[cfg(feature = "redis")]
+mod mutants;
+#[cfg(feature = "redis")]
 mod proxy;
 #[cfg(feature = "redis")]
 mod redis_faults;

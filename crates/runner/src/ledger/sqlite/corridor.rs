@@ -152,11 +152,7 @@ impl SqliteLedger {
         conn: &mut SqliteConnection,
         request: &ClaimRequest,
     ) -> Result<Option<Claim>, Fault> {
-        let row = self
-            .about(include_str!("sql/claim_refused.sql"), &request.firing)
-            .bind(request.exclusive)
-            .fetch_one(conn)
-            .await?;
+        let row = self.about(include_str!("sql/claim_refused.sql"), &request.firing).fetch_one(conn).await?;
         judge(&row, request)
     }
 

@@ -1,5 +1,5 @@
 -- claim_refused: all that can stand in the way of a claim, in one look
--- ?1 namespace, ?2 job, ?3 scheduled_at, ?4 shard, ?5 trigger_key, ?6 exclusive
+-- ?1 namespace, ?2 job, ?3 scheduled_at, ?4 shard, ?5 trigger_key
 WITH clock (now) AS (SELECT CAST(round(unixepoch('subsec') * 1000) AS INTEGER))
 SELECT clock.now,
        j.name IS NOT NULL AS registered,
@@ -16,5 +16,4 @@ LEFT JOIN runner_jobs AS j ON j.namespace = ?1 AND j.name = ?2
 LEFT JOIN runner_firings AS f
     ON f.namespace = ?1 AND f.job = ?2 AND f.scheduled_at = ?3 AND f.shard = ?4 AND f.trigger_key = ?5
 LEFT JOIN runner_firings AS b
-    ON b.namespace = ?1 AND b.job = ?2 AND b.shard = ?4 AND b.state = 'running' AND b.exclusive = 1
-    AND ?6 = 1;
+    ON b.namespace = ?1 AND b.job = ?2 AND b.shard = ?4 AND b.state = 'running' AND b.exclusive = 1;

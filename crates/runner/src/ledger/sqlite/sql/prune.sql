@@ -7,7 +7,6 @@ WHERE id IN (
     CROSS JOIN runner_firings AS f  -- keeps this order: job by job, only the old part of the index
         ON f.namespace = j.namespace AND f.job = j.name AND f.scheduled_at < j.pruned_before
     WHERE j.namespace = ?1
-      AND f.finished_at <= ?2
-      AND f.state NOT IN ('queued', 'running')
+      AND f.finished_at <= ?2  -- NULL until it has ended
     LIMIT ?3
 );

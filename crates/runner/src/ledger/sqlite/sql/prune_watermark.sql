@@ -8,5 +8,5 @@ WHERE namespace = ?1
       SELECT 1
       FROM runner_firings AS f
       WHERE f.namespace = ?1 AND f.job = runner_jobs.name AND f.scheduled_at < ?2
-        AND f.finished_at <= ?2 AND f.state NOT IN ('queued', 'running')
+        AND f.finished_at <= ?2
   );
