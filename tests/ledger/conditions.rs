@@ -693,7 +693,7 @@ pub(crate) const CONDITIONS: &[Condition] = &[
         &[postgres("sweep", "WHEN firing.cancel_requested THEN 'cancelled'")],
     ),
     condition(
-        "a swept attempt goes into the history, unless it was the last",
+        "a swept attempt goes into the history",
         "nobody knows what the attempts before did",
         "sweeps::a_vanished_owners_firing_is_queued_again_with_its_history",
         &[postgres("sweep", "FROM swept WHERE state = 'queued'").put("FROM swept WHERE false")],
@@ -1053,7 +1053,6 @@ pub(crate) const CONDITIONS: &[Condition] = &[
         "the history is gone before anybody has read it",
         "upkeep::prune_goes_by_the_instant_and_by_the_end",
         &[
-            postgres("prune", "AND finished_at < (SELECT before FROM cut)"),
             postgres("prune", "AND scheduled_at < (SELECT before FROM cut)"),
             sqlite("prune", "AND f.scheduled_at < j.pruned_before"),
             sqlite("prune_watermark", "AND f.scheduled_at < ?2"),
@@ -1198,8 +1197,8 @@ pub(crate) const CONDITIONS: &[Condition] = &[
         &[postgres("settle_found", "firing.id = firing_id").put("true")],
     ),
     condition(
-        "the transaction's last statement is of the own namespace, number, fence and state",
-        "SQLite: the write lock is held since the first statement, so it and the last must both be wrong",
+        "a transaction ends a run of its own namespace only",
+        "a deployment ends its neighbour's run",
         "effects::a_transaction_belongs_to_a_number_and_a_fence",
         &[
             postgres("effect_settle", "AND namespace = $1").put("AND $1 = $1").and(&[(
@@ -1211,7 +1210,7 @@ pub(crate) const CONDITIONS: &[Condition] = &[
         ],
     ),
     condition(
-        "… and it still runs, with SQLite, too",
+        "… and one that still runs",
         "a run that was swept commits",
         "effects::a_run_that_was_taken_over_gets_no_transaction",
         &[sqlite("effect_settle", "AND state = 'running'").and(&[(

@@ -105,7 +105,11 @@ async fn a_decision_in_flight_is_waited_for() {
 /// The claim, as it locks the job, meets the old row: were that one gone already, both would wait for each other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_prune_removes_nothing_before_a_claim_in_flight_is_through() {
-    let site = Site::<Postgres>::open().await;
+    let url = Postgres::new().url();
+    // The server must not end one of them in favour of the other, which would then try again.
+    let database = PrivatePostgres::sql_at(&url, "SELECT current_database()");
+    PrivatePostgres::sql_at(&url, &format!("ALTER DATABASE {database} SET deadlock_timeout = '10min'"));
+    let site = Site::<Postgres>::at(url).await;
     let won = site.win(&fresh(&site.firing(SECOND * 9).await)).await;
     site.settle(run(won), succeeded()).await;
     let again =

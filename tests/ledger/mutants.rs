@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use testbed::{Cut, Mutant, assert_every_mutant_is_caught, assert_lists};
+use testbed::{Cut, Mutant, PrivatePostgres, assert_every_mutant_is_caught, assert_lists};
 
 use crate::conditions::{CONDITIONS, Condition, Dialect, SPARE, Spare, Taken};
 
@@ -50,7 +50,11 @@ impl Condition {
 
 fn every_mutant_is_caught(dialect: Dialect) {
     let mutants: Vec<_> = CONDITIONS.iter().flat_map(|condition| condition.mutants(dialect)).collect();
-    assert_every_mutant_is_caught(&root(), &mutants);
+    let server = match dialect {
+        Dialect::Postgres => Some(PrivatePostgres::shared()),
+        Dialect::Sqlite => None,
+    };
+    assert_every_mutant_is_caught(&root(), &mutants, server);
 }
 
 #[test]
@@ -189,6 +193,6 @@ impl Spare {
     fn row(&self) -> String {
         let conditions = self.conditions.iter().map(|(file, text)| format!("{file}: `{text}`"));
         let conditions = conditions.collect::<Vec<_>>().join("; ");
-        format!("| {} | {conditions} | {} |", self.dialect.word(), self.covered)
+        format!("| {conditions} | {} | {} |", self.dialect.word(), self.covered)
     }
 }

@@ -27,14 +27,9 @@ mod wait;
 pub use deployment::{Deployment, Finished};
 pub use effects::{Effect, EffectKind, Effects, FiringKey};
 pub use lines::Lines;
-<<<<<<< HEAD
 pub use lock_watch::LockWatch;
-pub use mutants::{Cut, Fate, Mutant, try_mutants};
-pub use postgres::{PrivatePgBouncer, PrivatePostgres};
-=======
 pub use mutants::{Cut, Mutant, assert_every_mutant_is_caught, assert_lists};
-pub use postgres::PrivatePostgres;
->>>>>>> 4e81fd8 (tests: Take each condition of the statements out, and hold a test against it)
+pub use postgres::{PrivatePgBouncer, PrivatePostgres};
 pub use proxy::{Mode, Proxy};
 pub use redis::PrivateRedis;
 pub use replica::{Replica, ReplicaBuilder};

@@ -4,6 +4,7 @@
 //! which such a text is overwritten is a product without that condition. It needs no second build and
 //! no switch in the product, and what is tried is what runs otherwise.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::{self, File, Permissions};
 use std::io::ErrorKind;
@@ -18,7 +19,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
 
-use crate::postgres::cache_folder;
+use crate::postgres::{PrivatePostgres, cache_folder};
 
 /// How long a mutant's test may take. One that hangs has noticed something, too.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -63,13 +64,14 @@ enum Fate {
 
 /// Tries each mutant against its test, as many at once as there are cores, and prints what came of it.
 ///
-/// The files are read below `root`. Before anything else, the program as it is must pass all the tests.
+/// The files are read below `root`. A server that is lent saves each of them from starting one. Before
+/// anything else, and in the end, the program as it is must pass all the tests.
 ///
 /// # Panics
 /// When it does not, when a program cannot be written or started, and with a list of those mutants that
 /// were not caught.
-pub fn assert_every_mutant_is_caught(root: &Path, mutants: &[Mutant]) {
-    let fates = fates(root, mutants);
+pub fn assert_every_mutant_is_caught(root: &Path, mutants: &[Mutant], lent: Option<&PrivatePostgres>) {
+    let fates = fates(root, mutants, lent);
     let missed: Vec<_> = mutants
         .iter()
         .zip(fates)
@@ -94,13 +96,12 @@ pub fn assert_lists(page: &Path, heading: &str, rows: &[String]) {
     assert!(listed == rows, "the table of {} ought to be\n{}\n", page.display(), rows.join("\n"));
 }
 
-fn fates(root: &Path, mutants: &[Mutant]) -> Vec<Fate> {
-    let program = Program::running();
+fn fates(root: &Path, mutants: &[Mutant], lent: Option<&PrivatePostgres>) -> Vec<Fate> {
+    let program = Program::running(lent);
     let workshop = TempDir::with_prefix_in("mutants-", cache_folder()).expect("a folder for the mutants");
-    let tests: Vec<&str> = mutants.iter().map(|mutant| mutant.test.as_str()).collect();
-    if let Some(wrong) = program.what_is_wrong(workshop.path(), tests) {
-        panic!("the program as it is does not pass:\n{wrong}");
-    }
+    let tests: BTreeSet<&str> = mutants.iter().map(|mutant| mutant.test.as_str()).collect();
+    let tests: Vec<_> = tests.into_iter().collect();
+    program.assert_health(workshop.path(), &tests);
     let next = AtomicUsize::new(0);
     let fates = Mutex::new(vec![None; mutants.len()]);
     let work = || loop {
@@ -115,6 +116,8 @@ fn fates(root: &Path, mutants: &[Mutant]) -> Vec<Fate> {
             scope.spawn(work);
         }
     });
+    // A server that has gone meanwhile would have failed every test.
+    program.assert_health(workshop.path(), &tests);
     fates.into_inner().expect("no panic before").into_iter().flatten().collect()
 }
 
@@ -148,30 +151,28 @@ fn one_line(text: &str) -> String {
 }
 
 /// The running test program.
-struct Program {
+struct Program<'l> {
+    lent: Option<&'l PrivatePostgres>,
     bytes: Vec<u8>,
     /// Where a comment of a statement or script may begin: the places where texts are looked for.
     comments: Vec<usize>,
 }
 
-impl Program {
-    fn running() -> Self {
+impl<'l> Program<'l> {
+    fn running(lent: Option<&'l PrivatePostgres>) -> Self {
         let path = std::env::current_exe().expect("the running program has a file");
         let bytes = fs::read(path).expect("the running program can be read");
         let comments = (0..bytes.len().saturating_sub(3))
             .filter(|at| bytes[*at] == b'-' && bytes[*at + 1] == b'-' && bytes[*at + 2] == b' ')
             .collect();
-        Self { bytes, comments }
+        Self { lent, bytes, comments }
     }
 
-    /// What is wrong with the program as it is, if anything.
-    fn what_is_wrong(&self, workshop: &Path, mut tests: Vec<&str>) -> Option<String> {
-        tests.sort_unstable();
-        tests.dedup();
+    /// The program as it is passes the tests, and has them.
+    fn assert_health(&self, workshop: &Path, tests: &[&str]) {
         let expected = format!("test result: ok. {} passed", tests.len());
-        let run = run(&self.bytes, &workshop.join("healthy"), &tests, PATIENCE * 5);
-        let said = run.said;
-        (!said.contains(&expected)).then(|| format!("expected {expected:?} of {tests:#?}\n{said}"))
+        let said = self.run(&self.bytes, &workshop.join("as-it-is"), tests, PATIENCE * 5).said;
+        assert!(said.contains(&expected), "the program as it is does not pass {tests:#?}:\n{said}");
     }
 
     fn fate(&self, root: &Path, path: &Path, mutant: &Mutant) -> Fate {
@@ -179,7 +180,7 @@ impl Program {
             Ok(bytes) => bytes,
             Err(why) => return Fate::Malformed(why),
         };
-        let run = run(&bytes, path, &[&mutant.test], PATIENCE);
+        let run = self.run(&bytes, path, &[&mutant.test], PATIENCE);
         match (run.end, GIBBERISH.iter().find(|word| run.said.contains(**word))) {
             (_, Some(word)) => {
                 Fate::Malformed(format!("the database does not understand it: {word}\n{}", run.said))
@@ -214,6 +215,52 @@ impl Program {
         }
         Ok(bytes)
     }
+
+    /// Runs tests of a program that is written to `path`, and removes it.
+    fn run(&self, program: &[u8], path: &Path, tests: &[&str], patience: Duration) -> Run {
+        fs::write(path, program).expect("a mutant can be written");
+        fs::set_permissions(path, Permissions::from_mode(0o755)).expect("a mutant can be made a program");
+        let log = path.with_extension("log");
+        let output = File::create(&log).expect("a file for what it says");
+        let mut command = Command::new(path);
+        command
+            .args(tests)
+            .args(["--exact", "--test-threads=4"])
+            .env("RUST_BACKTRACE", "0")
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(output.try_clone().expect("the same file"))
+            .stderr(output);
+        if let Some(server) = self.lent {
+            server.lend_to(&mut command);
+        }
+        let mut child = loop {
+            match command.spawn() {
+                // A neighbour's child still holds the file as it was when it was being written.
+                Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => std::thread::yield_now(),
+                child => break child.expect("a mutant can be started"),
+            }
+        };
+        let deadline = Instant::now() + patience;
+        let end = loop {
+            match child.try_wait().expect("the state of our own child") {
+                Some(status) if status.success() => break End::Passed,
+                Some(_) => break End::Failed,
+                None if Instant::now() > deadline => {
+                    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw).expect("a process id");
+                    kill_process_group(group, Signal::KILL).unwrap_or_default();
+                    child.wait().expect("the end of our own child");
+                    break End::Hung;
+                }
+                None => std::thread::sleep(Duration::from_millis(5)),
+            }
+        };
+        let said = String::from_utf8_lossy(&fs::read(&log).unwrap_or_default()).into_owned();
+        for file in [path, &log] {
+            fs::remove_file(file).expect("our own file");
+        }
+        Run { end, said }
+    }
 }
 
 impl Cut {
@@ -239,49 +286,6 @@ struct Run {
     said: String,
 }
 
-/// Runs tests of a program that is written to `path`, and removes it.
-fn run(program: &[u8], path: &Path, tests: &[&str], patience: Duration) -> Run {
-    fs::write(path, program).expect("a mutant can be written");
-    fs::set_permissions(path, Permissions::from_mode(0o755)).expect("a mutant can be made a program");
-    let log = path.with_extension("log");
-    let output = File::create(&log).expect("a file for what it says");
-    let mut command = Command::new(path);
-    command
-        .args(tests)
-        .args(["--exact", "--test-threads=4"])
-        .env("RUST_BACKTRACE", "0")
-        .process_group(0)
-        .stdin(Stdio::null())
-        .stdout(output.try_clone().expect("the same file"))
-        .stderr(output);
-    let mut child = loop {
-        match command.spawn() {
-            // A neighbour's child still holds the file as it was when it was being written.
-            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => std::thread::yield_now(),
-            child => break child.expect("a mutant can be started"),
-        }
-    };
-    let deadline = Instant::now() + patience;
-    let end = loop {
-        match child.try_wait().expect("the state of our own child") {
-            Some(status) if status.success() => break End::Passed,
-            Some(_) => break End::Failed,
-            None if Instant::now() > deadline => {
-                let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw).expect("a process id");
-                kill_process_group(group, Signal::KILL).unwrap_or_default();
-                child.wait().expect("the end of our own child");
-                break End::Hung;
-            }
-            None => std::thread::sleep(Duration::from_millis(5)),
-        }
-    };
-    let said = String::from_utf8_lossy(&fs::read(&log).unwrap_or_default()).into_owned();
-    for file in [path, &log] {
-        fs::remove_file(file).expect("our own file");
-    }
-    Run { end, said }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -297,7 +301,7 @@ mod tests {
     fn fate_of(text: &'static str, put: &'static str) -> Fate {
         let cut = Cut { file: "src/mutants/even.sql".into(), text, put };
         let mutant = Mutant { cuts: vec![cut], test: "mutants::tests::a_number_is_even".into() };
-        fates(Path::new(env!("CARGO_MANIFEST_DIR")), &[mutant]).remove(0)
+        fates(Path::new(env!("CARGO_MANIFEST_DIR")), &[mutant], None).remove(0)
     }
 
     #[test]

@@ -28,6 +28,9 @@ pub(crate) use self::template::cache_folder;
 pub use self::template::program;
 use self::template::{ServerUser, copy_template, initialise, run, server_user};
 
+/// The port of a server that is lent.
+const LENT: &str = "TESTBED_POSTGRES_PORT";
+
 /// How long any step of the server may take before the test fails.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -94,7 +97,20 @@ impl PrivatePostgres {
     #[must_use]
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<PrivatePostgres> = OnceLock::new();
-        SHARED.get_or_init(Self::start)
+        SHARED.get_or_init(|| Self::lent().unwrap_or_else(Self::start))
+    }
+
+    /// Lets the tests that `command` runs share this server, instead of starting one.
+    pub(crate) fn lend_to(&self, command: &mut Command) {
+        command.env(LENT, self.port.to_string());
+    }
+
+    /// The server that another process has lent us, which ends it.
+    fn lent() -> Option<Self> {
+        let port = std::env::var(LENT).ok()?.parse().unwrap_or_else(|e| panic!("{LENT}: {e}"));
+        let home =
+            TempDir::with_prefix("runner-pg-").unwrap_or_else(|e| panic!("no temporary directory: {e}"));
+        Some(Self { home, port, user: None, process: Mutex::new(None) })
     }
 
     /// The TCP port on loopback; it stays the same over [`Self::stop`] and [`Self::start_again`].

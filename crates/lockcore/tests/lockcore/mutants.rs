@@ -147,7 +147,7 @@ fn a_test_notices_when_a_condition_of_the_scripts_is_missing() {
         }
     };
     let mutants: Vec<_> = CONDITIONS.iter().map(mutant).collect();
-    assert_every_mutant_is_caught(&root(), &mutants);
+    assert_every_mutant_is_caught(&root(), &mutants, None);
 }
 
 #[test]
