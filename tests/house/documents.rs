@@ -32,7 +32,10 @@ fn promises(project: &[Source]) -> Vec<String> {
                 let Some((file, name)) = quoted.split_once(".rs::") else { continue };
                 let (file, name) = (format!("{file}.rs"), name.rsplit("::").next().unwrap_or_default());
                 let test = project.iter().find(|source| source.path == file);
-                if !test.is_some_and(|test| test.text.contains(&format!("fn {name}("))) {
+                let is_in = |test: &Source| {
+                    ["(", "<"].iter().any(|next| test.text.contains(&format!("fn {name}{next}")))
+                };
+                if !test.is_some_and(is_in) {
                     breaches.push(source.breach(index + 1, &format!("there is no test {quoted}")));
                 }
             }

@@ -9,7 +9,11 @@ use runner::ledger::{
     Answer, Claim, Decision, Enqueue, Enqueued, Gap, HistoryFilter, Horizon, Question, Run, Skipped,
 };
 
-use crate::fixture::{HOUR, Postgres, Site, fresh, later, run, skipping, succeeded, suspect, take, waiting};
+use testbed::PrivatePostgres;
+
+use crate::fixture::{
+    Fixture as _, HOUR, Postgres, Site, fresh, later, run, skipping, succeeded, suspect, take, waiting,
+};
 use crate::holder::{Holder, waits_for_a_lock};
 
 const SECOND: Duration = Duration::from_secs(1);
