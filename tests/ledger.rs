@@ -19,14 +19,14 @@ mod gaps;
 mod holder;
 #[path = "ledger/in_flight.rs"]
 mod in_flight;
-#[path = "ledger/mutants.rs"]
-mod mutants;
-#[path = "ledger/others.rs"]
-mod others;
 #[path = "simulation/memory.rs"]
 mod in_memory;
 #[path = "ledger/memory.rs"]
 mod memory_book;
+#[path = "ledger/mutants.rs"]
+mod mutants;
+#[path = "ledger/others.rs"]
+mod others;
 #[path = "ledger/postgres.rs"]
 mod postgres_faults;
 #[path = "ledger/queue.rs"]

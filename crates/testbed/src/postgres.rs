@@ -110,7 +110,7 @@ impl PrivatePostgres {
         let port = std::env::var(LENT).ok()?.parse().unwrap_or_else(|e| panic!("{LENT}: {e}"));
         let home =
             TempDir::with_prefix("runner-pg-").unwrap_or_else(|e| panic!("no temporary directory: {e}"));
-        Some(Self { home, port, user: None, process: Mutex::new(None) })
+        Some(Self { home, port, user: None, settings: Vec::new(), process: Mutex::new(None) })
     }
 
     /// The TCP port on loopback; it stays the same over [`Self::stop`] and [`Self::start_again`].
