@@ -46,7 +46,7 @@ use plan::Mode::{self, Liveness, Safety};
 
 #[test]
 fn no_seed_breaks_a_promise() {
-    let Some(tally) = hold(Safety, 900) else { return };
+    let Some(tally) = hold(Safety, 700) else { return };
     println!("{tally}");
     let never = tally.never();
     assert!(never.is_empty(), "a batch in which this never happened shows nothing about it: {never:?}");
@@ -54,19 +54,20 @@ fn no_seed_breaks_a_promise() {
 
 #[test]
 fn the_healed_get_on_whatever_is_wrong_with_the_third() {
-    let Some(tally) = hold(Liveness, 500) else { return };
+    let Some(tally) = hold(Liveness, 400) else { return };
     println!("{tally}");
     let seen = [tally.takeovers, tally.gaps_found, tally.duplicates_refused, tally.claims_without_an_answer];
     assert!(seen.iter().all(|count| *count > 0), "a batch that shows nothing:\n{tally}");
 }
 
 /// What broke once, in the product or in here, is run for ever after.
-const SEEDS_THAT_FAILED: [(Mode, u64, &str); 5] = [
+const SEEDS_THAT_FAILED: [(Mode, u64, &str); 6] = [
     (Safety, 67, "a blow struck a replica that had not woken from the one before: its time went back"),
     (Safety, 244, "the same"),
     (Safety, 29, "what was dropped with a killed replica was written down, in an order of chance"),
     (Safety, 204, "the same"),
     (Safety, 212, "the same"),
+    (Liveness, 3_836, "an acquire that came after its release, past the heal, held the job up for a ttl"),
 ];
 
 #[test]

@@ -77,10 +77,11 @@ pub(crate) struct Weather {
     pub(crate) latest: Tick,
     /// Slow, but perhaps in time.
     pub(crate) slow: u64,
+    pub(crate) slowest: Tick,
 }
 
 impl Weather {
-    const FAIR: Self = Self { request_lost: 0, reply_lost: 0, late: 0, latest: 0, slow: 20 };
+    const FAIR: Self = Self { request_lost: 0, reply_lost: 0, late: 0, latest: 0, slow: 20, slowest: 100 };
 }
 
 /// All that goes wrong.
@@ -118,10 +119,12 @@ impl Plan {
         };
         let heal = chaos + dice.between(0, 1_999);
         let latest = if mode == Mode::Safety { 2_500 } else { 1_000 };
+        // Later than anybody's patience with a lock's server.
+        let slowest = 400;
         let weather = dice.one_of(&[
-            Weather { late: 5, latest, request_lost: 5, reply_lost: 5, slow: 30 },
-            Weather { late: 20, latest, request_lost: 30, reply_lost: 30, slow: 100 },
-            Weather { late: 60, latest, request_lost: 100, reply_lost: 100, slow: 200 },
+            Weather { late: 5, latest, request_lost: 5, reply_lost: 5, slow: 30, slowest },
+            Weather { late: 20, latest, request_lost: 30, reply_lost: 30, slow: 100, slowest },
+            Weather { late: 60, latest, request_lost: 100, reply_lost: 100, slow: 200, slowest },
         ]);
         let skews = [0, 0, 40, -40, 700, -700, 3_600_000, -3_600_000];
         let mut plan = Self {

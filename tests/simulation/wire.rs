@@ -19,7 +19,7 @@ use crate::clock::SimClock;
 use crate::dice::Dice;
 use crate::errand::Deed;
 use crate::memory::Carrier;
-use crate::plan::{Plan, REPLICAS, Store, TTL, Tick};
+use crate::plan::{Plan, REPLICAS, Store, TTL, Tick, Weather};
 use crate::servers::{Order, Said, Servers, ledger_time};
 use crate::tally::Tally;
 use crate::trace::Trace;
@@ -99,8 +99,9 @@ impl Wire {
 
 impl Inner {
     /// How long one message takes.
-    fn latency(&mut self, slow: u64) -> Tick {
-        if self.dice.in_thousand(slow) { self.dice.between(10, 400) } else { self.dice.between(LEAST, 4) }
+    fn latency(&mut self, weather: Weather) -> Tick {
+        let slow = self.dice.in_thousand(weather.slow);
+        if slow { self.dice.between(10, weather.slowest) } else { self.dice.between(LEAST, 4) }
     }
 
     pub(crate) fn dice(&self) -> &Dice {
@@ -187,13 +188,13 @@ impl Line {
             inner.record.tally.late += 1;
             inner.dice.between(300, weather.latest)
         } else {
-            inner.latency(weather.slow)
+            inner.latency(weather)
         };
         let arrival = now + latency;
         let answered = !inner.dice.in_thousand(weather.reply_lost)
             && (gate_is_open || plan.cut(self.replica, store, arrival).is_none());
         inner.record.tally.replies_lost += u64::from(!answered);
-        let reply_at = answered.then(|| arrival + inner.latency(plan.weather(arrival).slow));
+        let reply_at = answered.then(|| arrival + inner.latency(plan.weather(arrival)));
         if let Some(reply_at) = reply_at {
             let number = inner.sent;
             inner.expected[self.replica].insert((reply_at, number));
