@@ -349,7 +349,9 @@ mod in_postgres {
         until(&site, ASLEEP, "1").await;
         sweep(&site, abandoned).await;
         let next = run(site.win(&crate::fixture::take(&site.firing(SECOND).await, abandoned.id)).await);
-        let mut transaction = context(&site, next, 2, HOUR).await.transaction().await.unwrap();
+        let ctx = context(&site, next, 2, HOUR).await;
+        let begun = tokio::time::timeout(SECOND * 20, ctx.transaction()).await;
+        let mut transaction = begun.expect("it is not thrown out itself").unwrap();
         let ended = tokio::time::timeout(SECOND * 20, asleep.join_all()).await.expect("it is thrown out");
         assert_eq!(ended, [(true, true)]);
         others.commit().await.expect("another firing's transaction goes on");

@@ -62,7 +62,7 @@ enum Fate {
     Malformed(String),
 }
 
-/// Tries each mutant against its test, as many at once as there are cores, and prints what came of it.
+/// Tries each mutant against its test, several at once, and prints what came of it.
 ///
 /// The files are read below `root`. A server that is lent saves each of them from starting one. Before
 /// anything else, and in the end, the program as it is must pass all the tests.
@@ -112,7 +112,8 @@ fn fates(root: &Path, mutants: &[Mutant], lent: Option<&PrivatePostgres>) -> Vec
         fates.lock().expect("no panic before")[number] = Some(fate);
     };
     std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+        // Twice as many: they wait for their servers most of the time.
+        for _ in 0..2 * std::thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(work);
         }
     });
