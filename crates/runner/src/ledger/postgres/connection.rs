@@ -119,7 +119,7 @@ impl Session<'_> {
         self.clean = false;
         let Some(connection) = self.connection.as_mut() else { return Err(sqlx::Error::PoolClosed.into()) };
         if self.link.pooler {
-            connection.execute("BEGIN").await?;
+            connection.execute("BEGIN ISOLATION LEVEL read committed").await?;
         }
         Ok(connection)
     }
@@ -180,6 +180,8 @@ pub(super) fn connect_options(options: &LedgerOptions) -> Result<PgConnectOption
     }
     let limit = options.timeout.as_millis();
     Ok(connect.options([
+        // Whatever the database's default: what waited for another must see what the other has done.
+        ("default_transaction_isolation", "read committed".to_owned()),
         // A claim that is lost with the server's memory would be a second run.
         ("synchronous_commit", "on".to_owned()),
         // What we gave up on must not take effect much later, nor hold its locks.

@@ -13,6 +13,9 @@ use crate::ledger::LedgerError;
 /// How long all of it may take, waiting for another process that is at it included.
 const DEADLINE: Duration = Duration::from_secs(60);
 
+/// How long a server may take to let us in. One that is silent is away, and is asked again.
+const ENTRY: Duration = Duration::from_secs(5);
+
 /// What the program knows, oldest first.
 fn known() -> [Migration; 2] {
     let ledger = include_str!("../../../../../migrations/postgres/0001_ledger.sql").into_sql_str();
@@ -31,10 +34,13 @@ fn known() -> [Migration; 2] {
 /// errors of any statement.
 pub(super) async fn migrate(connect: &PgConnectOptions) -> Result<Vec<String>, LedgerError> {
     let work = async {
-        let mut connection = PgConnection::connect_with(connect).await?;
+        let mut connection = enter(connect).await?;
         let mut transaction = connection.begin().await?;
-        // The guards of ordinary statements are far too short for a table to be rewritten.
-        transaction.execute("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0").await?;
+        // Who waited for another process must see what it has applied, whatever the database's default.
+        // And the guards of ordinary statements are far too short for a table to be rewritten.
+        let how = "SET TRANSACTION ISOLATION LEVEL read committed;
+            SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0";
+        transaction.execute(how).await?;
         transaction.execute(include_str!("sql/migrations_lock.sql")).await?;
         transaction.execute(include_str!("sql/migrations_table.sql")).await?;
         let missing = match missing(&applied(&mut transaction).await?) {
@@ -65,7 +71,7 @@ pub(super) async fn migrate(connect: &PgConnectOptions) -> Result<Vec<String>, L
 /// [`LedgerError::Unusable`] when it is not, and the errors of any statement.
 pub(super) async fn check(connect: &PgConnectOptions) -> Result<(), LedgerError> {
     let work = async {
-        let mut connection = PgConnection::connect_with(connect).await?;
+        let mut connection = enter(connect).await?;
         let applied = match applied(&mut connection).await {
             Err(error) if code(&error) == Some("42P01") => Vec::new(),
             applied => applied?,
@@ -130,6 +136,13 @@ fn missing(applied: &[(i64, Vec<u8>)]) -> Result<Vec<Migration>, LedgerError> {
     }
     let is_missing = |migration: &Migration| applied.iter().all(|(version, _)| *version != migration.version);
     Ok(known.into_iter().filter(is_missing).collect())
+}
+
+async fn enter(connect: &PgConnectOptions) -> Result<PgConnection, sqlx::Error> {
+    match tokio::time::timeout(ENTRY, PgConnection::connect_with(connect)).await {
+        Ok(connection) => connection,
+        Err(late) => Err(sqlx::Error::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, late))),
+    }
 }
 
 async fn within<T>(
