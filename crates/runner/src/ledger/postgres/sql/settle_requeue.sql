@@ -5,7 +5,7 @@ WITH ended AS (
     UPDATE runner_firings SET
         state = CASE WHEN cancel_requested THEN 'cancelled' ELSE 'queued' END,
         reason = CASE WHEN cancel_requested THEN NULL ELSE $4 END,
-        finished_at = CASE WHEN cancel_requested THEN clock_timestamp() END,
+        finished_at = CASE WHEN cancel_requested THEN greatest(started_at, clock_timestamp()) END,
         due_at = CASE WHEN NOT cancel_requested THEN clock_timestamp() + $8 * interval '1 millisecond' END,
         expires_at = CASE WHEN NOT cancel_requested THEN clock_timestamp() + $9 * interval '1 millisecond' END,
         error = $5, output = $6, crashes = crashes + $7::int, lease_until = NULL
@@ -13,7 +13,7 @@ WITH ended AS (
     RETURNING id, state, attempt, fence, owner, started_at, reason, error, output
 ), superseded AS (
     INSERT INTO runner_attempts (firing_id, attempt, fence, owner, started_at, ended_at, reason, error, output)
-    SELECT id, attempt, fence, owner, started_at, clock_timestamp(), reason, error, output
+    SELECT id, attempt, fence, owner, started_at, greatest(started_at, clock_timestamp()), reason, error, output
     FROM ended WHERE state = 'queued'
 )
 SELECT id FROM ended

@@ -21,7 +21,7 @@ WITH gone AS MATERIALIZED (
         state = verdict,
         reason = CASE verdict WHEN 'failed' THEN 'crash_loop' WHEN 'cancelled' THEN NULL ELSE 'owner_lost' END,
         crashes = crashes + 1,
-        finished_at = CASE WHEN verdict <> 'queued' THEN clock_timestamp() END,
+        finished_at = CASE WHEN verdict <> 'queued' THEN greatest(started_at, clock_timestamp()) END,
         due_at = CASE verdict WHEN 'queued' THEN clock_timestamp() END,
         expires_at = CASE verdict WHEN 'queued' THEN clock_timestamp() + expires_in * interval '1 millisecond' END,
         lease_until = NULL
@@ -31,7 +31,7 @@ WITH gone AS MATERIALIZED (
         firing.attempt, firing.owner, firing.started_at, firing.error, firing.output
 ), superseded AS (
     INSERT INTO runner_attempts (firing_id, attempt, fence, owner, started_at, ended_at, reason, error, output)
-    SELECT id, attempt, fence, owner, started_at, clock_timestamp(), reason, error, output
+    SELECT id, attempt, fence, owner, started_at, greatest(started_at, clock_timestamp()), reason, error, output
     FROM swept WHERE state = 'queued'
 )
 SELECT id, fence, job, state, reason FROM swept ORDER BY id
