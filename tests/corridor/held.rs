@@ -55,6 +55,8 @@ fn a_lock_that_never_expires_keeps_no_firing_from_its_row() {
     redis.call(&["SET", &lock_key(&deployment), "another program's lock, without an expiry"]);
     let replicas = deployment.start(1);
     wait_until_ready(&replicas[0]);
+    let told = replicas[0].wait_for_line(SOON, |line| line.contains("a key without an expiry"));
+    assert!(told.contains(&lock_key(&deployment)), "{told}");
     // Each firing is let go after a ttl and found again as a gap; what waits longest for the lock is
     // in the queue, where it can be seen.
     wait_until_blocking(SOON, || {

@@ -93,9 +93,14 @@ impl Executor {
                 let subject = first.then_some(subject);
                 Taken::Hold(Hold::Locked { guard, subject, counted: Renewals::default() })
             }
-            Ok(Acquisition::Held { holder, .. }) => {
+            Ok(Acquisition::Held { holder, remaining }) => {
                 telemetry::lock_acquire(&spec.name, "held");
                 debug!(job = %spec.name, %subject, holder = holder.instance, held_for = holder.subject, "lock held");
+                if remaining == Duration::MAX && pass.waiting_since.is_none() {
+                    // Ours always expire. This one would hold the job up until somebody looks.
+                    let key = self.lock_key(job, pass.firing()).map(|key| key.lock()).unwrap_or_default();
+                    warn!(job = %spec.name, key, value = holder.instance, "a key without an expiry stands in the lock's place, and is not ours: delete it");
+                }
                 if first && holder.subject == subject { Taken::AtIt } else { Taken::Busy }
             }
             Ok(_) => {
