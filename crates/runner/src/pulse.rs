@@ -261,3 +261,66 @@ fn report_succession(former: Server, server: Server) {
         );
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use lockcore::BootClock;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    /// A host whose timers run fast, and which can be suspended: its timers do not notice that.
+    #[derive(Debug)]
+    struct Host {
+        began: Instant,
+        suspended: Mutex<Duration>,
+    }
+
+    impl Host {
+        fn pulse() -> (Arc<Self>, Pulse) {
+            #[expect(clippy::disallowed_methods, reason = "the runtime's paused time is this host's")]
+            let began = Instant::now();
+            let host = Arc::new(Self { began, suspended: Mutex::default() });
+            let pulse = Pulse::new(host.clone());
+            pulse.felt(host.boot_now(), host.wall_now());
+            (host, pulse)
+        }
+    }
+
+    impl BootClock for Host {
+        fn boot_now(&self) -> BootInstant {
+            let awake = self.began.elapsed().mul_f64(0.98);
+            BootInstant::from_boot(Duration::from_secs(1_000) + awake + *self.suspended.lock().unwrap())
+        }
+    }
+
+    impl Clock for Host {
+        fn wall_now(&self) -> DateTime<Utc> {
+            DateTime::UNIX_EPOCH + self.boot_now().saturating_since(BootInstant::from_boot(Duration::ZERO))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_sleep_whose_timers_are_early_goes_on_until_its_instant() {
+        let (_host, pulse) = Host::pulse();
+        for number in 1..1_000 {
+            let instant = pulse.now() + TimeDelta::milliseconds(1 + number * number % 30_000);
+            pulse.sleep_until(instant).await;
+            let late = pulse.now() - instant;
+            assert!(late >= TimeDelta::zero() && late < TimeDelta::milliseconds(5), "{late}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_sleep_through_a_suspend_ends_a_second_after_it_and_not_by_so_much_later() {
+        let (host, pulse) = Host::pulse();
+        let instant = pulse.now() + TimeDelta::hours(23);
+        let suspend = async {
+            tokio::time::sleep(Duration::from_secs(3_600)).await;
+            *host.suspended.lock().unwrap() = Duration::from_secs(30 * 3_600);
+        };
+        let (woken, ()) = tokio::join!(pulse.sleep_until(instant), suspend);
+        let () = woken;
+        assert!(host.began.elapsed() < Duration::from_secs(3_602), "{:?}", host.began.elapsed());
+    }
+}

@@ -259,6 +259,22 @@ mod tests {
     }
 
     #[test]
+    fn under_a_shaky_clock_a_day_of_seconds_is_planned_without_a_hole_and_without_a_repetition() {
+        let mut group = group(0, 30);
+        let mut planned = Vec::new();
+        for beat in 0..86_400 {
+            // Up to two seconds off either way, and every now and then a beat that does not come.
+            let off = (beat * 7_919) % 4_001 - 2_000;
+            if beat % 13 != 0 {
+                let now = at(beat) + TimeDelta::milliseconds(off);
+                planned.extend(group.plan(now, now + LOOK_AHEAD));
+            }
+        }
+        planned.truncate(86_400);
+        assert_eq!(planned, (1..=86_400).map(at).collect::<Vec<_>>());
+    }
+
+    #[test]
     fn a_replica_that_wakes_late_leaves_old_instants_to_the_reconciliation() {
         let mut group = group(100, 3);
         assert_eq!(group.plan(at(1_000), at(1_001)), [at(998), at(999), at(1_000), at(1_001)]);

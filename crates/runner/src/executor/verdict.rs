@@ -131,6 +131,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn no_number_of_failures_makes_a_backoff_longer_than_its_maximum_or_shorter_than_the_last() {
+        let max = Duration::from_secs(3_600);
+        for factor in [1.0, 1.5, 2.0, 100.0] {
+            let rule = Backoff { initial: Duration::from_secs(1), max, factor };
+            let delays = [1, 2, 3, 10, 64, 1_100, u32::MAX].map(|failures| backoff(&rule, failures));
+            assert_eq!(delays[0], rule.initial);
+            assert!(delays.is_sorted() && delays[6] <= max, "{factor}: {delays:?}");
+            assert!(factor == 1.0 || delays[6] == max, "{factor}: {delays:?}");
+        }
+    }
+
+    #[test]
     fn a_retry_expires_only_after_it_has_been_due_for_a_while() {
         let in_two_days = Duration::from_secs(2 * 24 * 60 * 60);
         let Ending::Requeue { due_in, expires_in, .. } = Verdict::requeue("retry", in_two_days, None).ending
