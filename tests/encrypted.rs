@@ -112,3 +112,31 @@ fn a_lock_that_nobody_known_vouches_for_is_not_taken() {
     let (done, said) = run(&["exec", "a"], &lock, &plain.create_database(), "other-ca.pem");
     assert!(!done && said.contains("UnknownIssuer"), "{said}");
 }
+
+#[test]
+fn a_connection_behind_tls_that_breaks_is_made_again_for_the_next_firing() {
+    let ((redis, _papers, lock), plain) = (redis(), PrivatePostgres::start());
+    let deployment = Deployment::new(Path::new(env!("CARGO_BIN_EXE_runner")))
+        .redis(lock)
+        .ledger(plain.create_database())
+        .job("strict", Duration::from_millis(50), "every = \"1s\"\non_unavailable = \"skip\"");
+    let mut replica =
+        deployment.replica().env("SSL_CERT_DIR", "").env("SSL_CERT_FILE", data("ca.pem")).spawn();
+    let started = || deployment.effects().instants("strict").len();
+    for _ in 0..3 {
+        let before = started();
+        wait_until_blocking(PATIENCE, || {
+            if started() > before { Ok(()) } else { Err("nothing has fired".into()) }
+        });
+        redis.call(&["CLIENT", "KILL", "TYPE", "normal"]);
+    }
+    let before = started();
+    wait_until_blocking(
+        PATIENCE,
+        || if started() > before { Ok(()) } else { Err("nothing has fired".into()) },
+    );
+    replica.terminate();
+    assert!(replica.wait_exit(PATIENCE).success());
+    let rows = deployment.history("strict");
+    assert!(rows.len() >= 4 && rows.iter().all(|row| row["state"] == "succeeded"), "{rows:#?}");
+}

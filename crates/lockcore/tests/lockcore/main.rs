@@ -13,6 +13,8 @@ mod mutants;
 mod proxy;
 #[cfg(feature = "redis")]
 mod redis_faults;
+#[cfg(feature = "redis")]
+mod redis_states;
 mod scripted;
 mod support;
 mod warnings;

@@ -1,0 +1,97 @@
+//! A Redis server that changes its part for a moment, and what very many locks leave on it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockcore::{
+    Acquisition, BootClock, LeaseGuard, Locks, Loss, RedisBackend, RedisOptions, ReleaseOutcome,
+    SystemBootClock, Terms,
+};
+use testbed::PrivateRedis;
+use tokio::runtime::Handle;
+
+use crate::support::{key, request, wait_for};
+
+fn locks(server: &PrivateRedis, timeout: Duration) -> Locks {
+    let options = RedisOptions::new(Handle::current(), Handle::current()).timeout(timeout);
+    let backend = RedisBackend::new(&server.url(), options).unwrap();
+    Locks::new(Arc::new(backend), Arc::new(SystemBootClock), Handle::current())
+}
+
+fn guard(acquisition: Acquisition) -> LeaseGuard {
+    match acquisition {
+        Acquisition::Acquired(guard) => guard,
+        other => panic!("expected the lock, found {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_takes_no_writes_for_a_moment_costs_a_renewal_and_not_the_lock() {
+    let server = PrivateRedis::start();
+    let ttl = Duration::from_secs(6);
+    let locks = locks(&server, ttl / 6);
+    let mut held = guard(locks.acquire(request(&key(), "a", ttl), Terms::new(100, ttl / 6)).await.unwrap());
+    // Nobody is there to be followed, so it keeps what it has.
+    server.call(&["REPLICAOF", "127.0.0.1", "1"]);
+    wait_for("a renewal to be refused", async || {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        let failed = held.report().renewals_failed;
+        if failed > 0 { Ok(()) } else { Err(failed) }
+    })
+    .await;
+    server.promote();
+    tokio::select! {
+        loss = held.lost() => panic!("lost: {loss:?}"),
+        () = wait_for("a renewal to be acknowledged", async || {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            let left = left_on(&server);
+            if left > 4_500 { Ok(()) } else { Err(left) }
+        }) => {}
+    }
+    assert!(held.report().renewals_ok > 0);
+    assert!(held.lease().trusted_until() > SystemBootClock.boot_now());
+    assert_eq!(held.release(None).await.outcome.unwrap(), ReleaseOutcome::Released);
+}
+
+/// How long the lock lives yet by the server's word, in milliseconds.
+fn left_on(server: &PrivateRedis) -> i64 {
+    server.call(&["PTTL", &key().lock()]).unwrap().parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn thousands_of_locks_that_are_released_dropped_or_given_up_midway_leave_no_renewal_behind() {
+    let server = PrivateRedis::start();
+    // Renewed each 100 ms: a keep-alive that is left over would keep its key alive.
+    let ttl = Duration::from_millis(300);
+    let locks = locks(&server, Duration::from_secs(5));
+    let terms = Terms::new(1_000, Duration::ZERO);
+    for number in 0..3_000_u32 {
+        let key = key().shard(number % 500);
+        let acquire = locks.acquire(request(&key, "a", ttl), terms);
+        match number % 10 {
+            // The caller goes away between the request and its answer.
+            3 => drop(tokio::time::timeout(Duration::from_micros(30), acquire).await),
+            // The work panics, or its task is ended.
+            7 => drop(acquire.await),
+            _ => {
+                if let Ok(Acquisition::Acquired(guard)) = acquire.await {
+                    guard.release(None).await.outcome.unwrap();
+                }
+            }
+        }
+    }
+    wait_for("every key to be gone", async || {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        match server.call(&["DBSIZE"]).as_deref() {
+            Some("0") => Ok(()),
+            left => Err(left.map(str::to_owned)),
+        }
+    })
+    .await;
+    let clients = server.call(&["CLIENT", "LIST"]).unwrap().lines().count();
+    assert!(clients <= 3, "{clients} connections, of which one is this question's");
+    // And what is lost is told once more as ever.
+    let mut held = guard(locks.acquire(request(&key(), "a", ttl), terms).await.unwrap());
+    server.flushall();
+    while held.lost().await != Loss::NotMine {}
+}
