@@ -1,0 +1,109 @@
+//! How a replica goes: its locks at once, its servers silent or not, as the first process or not.
+
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use testbed::Mode;
+
+use crate::account::{Account, instant, number};
+use crate::cluster::{let_pass, wait_for_starts};
+use crate::embedded;
+use crate::scene::{QUICK, SECOND, START, Scene, end, host_now, instance, owner};
+
+#[test]
+fn sigterm_in_the_middle_of_a_run_gives_the_lock_back_with_its_end_and_the_next_fires_on_time() {
+    let scene = Scene::new();
+    // Nobody could wait for this ttl.
+    let keys = "every = \"1s\"\ntimeout = \"20s\"";
+    let deployment = scene.deployment().ttl("60s").job("work", Duration::from_millis(600), keys);
+    let mut replicas = deployment.start(2);
+    let names: Vec<_> = replicas.iter().map(instance).collect();
+    wait_for_starts(deployment.effects(), "work", 2, START);
+    let leaver = owner(&replicas);
+    let mut gone = replicas.swap_remove(leaver);
+    let mark = gone.lines().mark();
+    gone.terminate();
+    let status = gone.wait_exit(Duration::from_secs(10));
+    let left = host_now();
+    assert!(status.success(), "{status:?}");
+    let lock = format!("{{runner:{}/work}}:lock", deployment.namespace());
+    let holder = scene.cluster.redis.call(&["GET", &lock]).unwrap_or_default();
+    assert!(!holder.starts_with(&names[leaver]), "it left its lock behind: {holder}");
+    let before = deployment.effects().instants("work").len();
+    wait_for_starts(deployment.effects(), "work", before + 3, START);
+    end(&mut replicas);
+    // In order: nothing was closed before what needed it.
+    let complaints: Vec<_> = gone
+        .lines()
+        .since(mark)
+        .into_iter()
+        .filter(|line| line.contains("WARN") || line.contains("ERROR") || line.contains("panicked"))
+        .collect();
+    assert_eq!(complaints, Vec::<String>::new());
+    let account = Account::of(&deployment, "work", SECOND);
+    account.assert_all_succeeded_at_once();
+    account.assert_on_time(TimeDelta::seconds(1));
+    let by_the_leaver = account.rows.iter().filter(|row| row["owner"] == names[leaver].as_str());
+    let last = by_the_leaver.map(|row| instant(row, "finished_at")).max().unwrap();
+    assert!(last <= left + TimeDelta::milliseconds(100), "{last} is after {left}");
+}
+
+#[test]
+fn a_replica_leaves_within_its_grace_though_both_servers_have_fallen_silent() {
+    let scene = Scene::new();
+    let wire = scene.wire();
+    let deployment = scene
+        .deployment()
+        .runner("shutdown_grace = \"1s\"")
+        .job("quick", QUICK, "every = \"1s\"\nkill_grace = \"300ms\"")
+        .job("long", Duration::from_secs(30), "every = \"2s\"\ntimeout = \"60s\"\nkill_grace = \"300ms\"");
+    let mut running = wire.replica(&deployment).spawn();
+    instance(&running);
+    wait_for_starts(deployment.effects(), "long", 1, START);
+    wire.postgres.set(Mode::Stall);
+    wire.redis.set(Mode::Stall);
+    // Claims and heartbeats are under way, and will not be answered.
+    let_pass(Duration::from_millis(1_200));
+    let mut starting = wire.replica(&deployment).spawn();
+    starting.wait_for_line(START, |line| line.contains("waiting for the ledger"));
+    let asked = host_now();
+    running.terminate();
+    starting.terminate();
+    assert!(starting.wait_exit(Duration::from_secs(5)).success());
+    // The grace, the longest kill_grace, and three seconds in which an answer might still come.
+    assert!(running.wait_exit(Duration::from_secs(10)).success());
+    let took = host_now() - asked;
+    assert!(took < TimeDelta::seconds(7), "{took}");
+    assert!(running.descendants().is_empty(), "it left a command behind");
+    // What it could not say is found out by those that come after it.
+    let mut successor = deployment.start(1);
+    testbed::wait_until_blocking(START, || match deployment.history("long").first() {
+        Some(row) if number(row, "crashes") == 1 => Ok(()),
+        row => Err(format!("{row:?}")),
+    });
+    successor[0].terminate();
+    assert!(successor[0].wait_exit(Duration::from_secs(10)).success());
+}
+
+/// The first process of a container hears only signals that it has asked for: the kernel drops all
+/// others, and the container would be killed after its patience.
+#[test]
+fn sigterm_and_sigint_are_asked_for_and_end_an_idle_replica_at_once() {
+    for signal in [15, 2] {
+        let deployment = embedded().job("rare", QUICK, "schedule = \"0 0 1 1 *\"");
+        let mut replica = deployment.start(1).remove(0);
+        instance(&replica);
+        let status = std::fs::read_to_string(format!("/proc/{}/status", replica.pid())).unwrap();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+        let caught = u64::from_str_radix(caught.trim(), 16).unwrap();
+        assert!(caught & (1 << (signal - 1)) != 0, "signal {signal} is not among {caught:x}");
+        let pid = replica.pid().to_string();
+        let sent = std::process::Command::new("kill").args([&format!("-{signal}"), &pid]).status();
+        assert!(sent.unwrap().success());
+        let asked = host_now();
+        let status = replica.wait_exit(Duration::from_secs(10));
+        assert_eq!(status.code(), Some(0));
+        let took = host_now() - asked;
+        assert!(took < TimeDelta::seconds(2), "{took}");
+    }
+}
