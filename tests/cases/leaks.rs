@@ -32,21 +32,22 @@ impl Holdings {
     }
 }
 
+fn sql(name: &str, statement: &str) -> String {
+    format!("[jobs.{name}]\nkind = \"sql\"\nparams = {{ statement = {statement:?} }}\nevery = \"1s\"\n")
+}
+
 #[test]
 fn four_hundred_runs_of_which_half_fail_leave_no_connection_no_descriptor_and_no_memory_behind() {
     let scene = Scene::new();
     let mut deployment = scene.deployment();
-    for number in 0..24 {
+    for number in 0..48 {
         let name = format!("job-{number}");
-        let job = match number % 6 {
+        // Few programs, which cost a machine most; many requests and statements.
+        let job = match number % 16 {
             0 => command(&name, &["/bin/true"], "every = \"1s\""),
             1 => command(&name, &["/bin/false"], "every = \"1s\""),
-            2 => format!(
-                "[jobs.{name}]\nkind = \"sql\"\nparams = {{ statement = \"SELECT 1\" }}\nevery = \"1s\"\n"
-            ),
-            3 => format!(
-                "[jobs.{name}]\nkind = \"sql\"\nparams = {{ statement = \"SELECT 1/0\" }}\nevery = \"1s\"\n"
-            ),
+            2..=5 => sql(&name, "SELECT 1"),
+            6..=9 => sql(&name, "SELECT 1/0"),
             // Nobody listens there.
             _ => format!(
                 "[jobs.{name}]\nkind = \"http\"\nparams = {{ url = \"http://127.0.0.1:9/\" }}\nevery = \"1s\"\n"

@@ -21,7 +21,7 @@ fn under_a_stricter_isolation_by_default_no_firing_notices_another() {
             deployment = deployment.job(&format!("tick-{number}"), QUICK, "every = \"1s\"");
         }
         let mut replicas = deployment.start(3);
-        wait_for_starts(deployment.effects(), "tick-0", 6, START);
+        wait_for_starts(deployment.effects(), "tick-0", 4, START);
         end(&mut replicas);
         for word in ["claim refused", "without an answer", "upkeep failed", "could not serialize"] {
             assert_eq!(said(&replicas, word), Vec::<String>::new(), "{isolation}");
@@ -71,7 +71,7 @@ fn twenty_runs_at_once_hold_neither_transactions_nor_more_than_a_few_sessions() 
     let keys = format!("{}\ntimeout = \"20s\"", soon());
     let mut deployment = scene.deployment();
     for number in 0..20 {
-        deployment = deployment.job(&format!("slow-{number}"), Duration::from_secs(3), &keys);
+        deployment = deployment.job(&format!("slow-{number}"), Duration::from_secs(2), &keys);
     }
     let mut replicas = deployment.start(1);
     instance(&replicas[0]);

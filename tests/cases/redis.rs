@@ -28,7 +28,7 @@ fn idle_connections_that_redis_closes_and_clients_that_are_killed_cost_no_firing
     let redis = &scene.cluster.redis;
     // Every firing comes after a pause that is longer than the server's patience.
     redis.call(&["CONFIG", "SET", "timeout", "1"]);
-    let deployment = scene.deployment().job("sparse", QUICK, "every = \"3s\"");
+    let deployment = scene.deployment().job("sparse", QUICK, "every = \"2s\"");
     let mut replicas = deployment.start(2);
     replicas.iter().map(instance).for_each(drop);
     let effects = deployment.effects();
@@ -36,7 +36,7 @@ fn idle_connections_that_redis_closes_and_clients_that_are_killed_cost_no_firing
     assert_eq!(said(&replicas, "degraded"), Vec::<String>::new());
     redis.call(&["CONFIG", "SET", "timeout", "0"]);
     let before = effects.instants("sparse").len();
-    for _ in 0..100 {
+    for _ in 0..80 {
         redis.call(&["CLIENT", "KILL", "TYPE", "normal"]);
         let_pass(Duration::from_millis(40));
     }
@@ -45,7 +45,7 @@ fn idle_connections_that_redis_closes_and_clients_that_are_killed_cost_no_firing
     end(&mut replicas);
     // Two for each replica, and ourselves.
     assert!(left <= 5, "{left} connections are left of two replicas' two each");
-    let account = Account::of(&deployment, "sparse", 3 * SECOND);
+    let account = Account::of(&deployment, "sparse", 2 * SECOND);
     account.assert_all_succeeded_at_once();
     account.assert_on_time(TimeDelta::seconds(1));
 }
