@@ -24,8 +24,8 @@ fn a_run_longer_than_its_interval_leaves_out_one_and_the_next_starts_on_its_own_
     let_pass(Duration::from_millis(500));
     replicas.extend(deployment.start(1));
     replicas.iter().map(instance).for_each(drop);
-    wait_for_starts(deployment.effects(), "long", 4, START);
-    wait_for_starts(deployment.effects(), "tick", 12, START);
+    wait_for_starts(deployment.effects(), "long", 3, START);
+    wait_for_starts(deployment.effects(), "tick", 8, START);
     end(&mut replicas);
     let long = Account::of(&deployment, "long", SECOND);
     long.assert_states(&["succeeded", "skipped(overlap)"]);
@@ -110,7 +110,7 @@ fn a_place_that_is_given_back_is_given_back_once_however_the_run_ended() {
     wait_for_starts(effects, "never", 2, START);
     // Past every lease: what it was at is ended by its warden, and swept by itself when it wakes.
     replicas[0].stop();
-    let_pass(Duration::from_secs(4));
+    let_pass(Duration::from_secs(3));
     replicas[0].cont();
     let before = effects.instants("ends").len();
     wait_for_starts(effects, "ends", before + 3, START);
@@ -127,7 +127,7 @@ fn a_place_that_is_given_back_is_given_back_once_however_the_run_ended() {
 fn a_replica_that_is_back_at_once_under_the_same_host_name_takes_over_what_it_left() {
     let scene = Scene::new();
     let keys = format!("{}\ntimeout = \"10s\"", soon());
-    let deployment = scene.deployment().ttl("2s").job("pay", Duration::from_secs(3), &keys);
+    let deployment = scene.deployment().ttl("2s").job("pay", Duration::from_secs(2), &keys);
     let mut first = deployment.start(1).remove(0);
     let before = instance(&first);
     wait_for_starts(deployment.effects(), "pay", 1, START);
@@ -147,11 +147,12 @@ fn a_replica_that_is_back_at_once_under_the_same_host_name_takes_over_what_it_le
 fn a_retry_that_waits_when_fewer_attempts_are_allowed_is_the_last() {
     let job = |attempts: u32| {
         let keys =
-            format!("{}\nmax_attempts = {attempts}\nbackoff = {{ initial = \"2s\", max = \"2s\" }}", soon());
+            format!("{}\nmax_attempts = {attempts}\nbackoff = {{ initial = \"1s\", max = \"1s\" }}", soon());
         command("fails", &["/bin/false"], &keys)
     };
     let deployment = embedded().jobs(&job(9));
     let mut replicas = deployment.start(1);
+    instance(&replicas[0]);
     let waits = wait_until_blocking(START, || match deployment.history("fails").pop() {
         Some(row) if state(&row) == "queued(retry)" && number(&row, "attempt") == 2 => Ok(row),
         row => Err(format!("{row:?}")),

@@ -59,7 +59,7 @@ impl Job for Odd {
                 let mut blocked = tokio::task::JoinSet::new();
                 // More than a runtime has for blocking work.
                 for _ in 0..600 {
-                    blocked.spawn_blocking(|| std::thread::sleep(Duration::from_secs(3)));
+                    blocked.spawn_blocking(|| std::thread::sleep(Duration::from_secs(2)));
                 }
                 blocked.join_all().await;
                 Ok(())
@@ -109,9 +109,9 @@ fn odd(name: &str, how: &str, keys: &str) -> String {
 
 const TOUCH: &str = "[jobs.touch]\nkind = \"touch\"\nparams = {}\nevery = \"1s\"\n";
 
-/// Rows as SQLite has them beside the file.
+/// The rows of `job`, as the stock binary reads them: it knows no kind of ours, but needs the file's head
+/// only.
 fn rows(deployment: &Deployment, job: &str) -> Vec<serde_json::Value> {
-    // The stock binary knows no kind of ours, but `history` of a file without jobs of it.
     let own = deployment.dir().join("reader.toml");
     let text = std::fs::read_to_string(deployment.config()).unwrap();
     let (head, _) = text.split_once("[jobs.").unwrap();
