@@ -94,7 +94,7 @@ pub(super) async fn check(connect: &PgConnectOptions) -> Result<(), LedgerError>
 /// [`LedgerError::Unusable`] when they were dropped, and the errors of any statement.
 pub(super) async fn check_guards(connect: &PgConnectOptions, limit: Duration) -> Result<(), LedgerError> {
     let work = async {
-        let mut connection = PgConnection::connect_with(connect).await?;
+        let mut connection = enter(connect).await?;
         let row = connection.fetch_one("SELECT setting FROM pg_settings WHERE name = 'statement_timeout'");
         let kept: String = row.await?.try_get("setting")?;
         connection.close().await?;
