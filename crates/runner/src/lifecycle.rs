@@ -123,10 +123,13 @@ impl Signals {
 /// group, and nobody means "now" by that.
 const ONE_SIGNAL: Duration = Duration::from_millis(20);
 
+/// What runs that are left behind have to say so. One that ignores everything is not waited for.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
 /// Waits for a signal (or for `drain` to be closed from within), then takes the steps in order.
 ///
 /// Returns when every task in `firings` has ended, or when what is left has had `parting` after
-/// being interrupted: its leases run out by themselves.
+/// being interrupted, and a moment to say what it leaves: its leases run out by themselves.
 pub(crate) async fn run_until_drained(
     mut signals: Signals,
     drain: &Drain,
@@ -160,6 +163,8 @@ pub(crate) async fn run_until_drained(
     }
     warn!(left = firings.len(), "leaving runs behind: other replicas take over when their leases end");
     drain.abandon();
+    // A run that was left without a word would be missed by whoever looks for it in the log.
+    let _said_or_stuck = tokio::time::timeout(LAST_WORDS, firings.wait()).await;
 }
 
 #[cfg(test)]
@@ -177,6 +182,29 @@ mod tests {
         drain.abandon();
         drain.abandoning().await;
         assert!(!drain.is_stuck());
+    }
+
+    #[tokio::test]
+    async fn what_is_left_behind_says_so_before_the_replica_leaves() {
+        let (drain, firings) = (Drain::default(), TaskTracker::new());
+        let (say, mut said) = tokio::sync::mpsc::unbounded_channel();
+        for number in 0..20 {
+            let (drain, say) = (drain.clone(), say.clone());
+            firings.spawn(async move {
+                drain.abandoning().await;
+                // Others have their turn first, as on a busy machine.
+                for _ in 0..100 {
+                    tokio::task::yield_now().await;
+                }
+                say.send(number).unwrap();
+            });
+        }
+        firings.spawn(std::future::pending::<()>());
+        drain.interrupt();
+        let signals = Signals::listen().unwrap();
+        run_until_drained(signals, &drain, &firings, Duration::ZERO, Duration::ZERO).await;
+        let told = std::iter::from_fn(|| said.try_recv().ok()).count();
+        assert_eq!(told, 20);
     }
 
     #[tokio::test]
