@@ -36,8 +36,10 @@ impl Dice {
 pub(crate) enum Fault {
     /// kill -9 of a replica.
     Kill,
-    /// SIGSTOP of a replica, often past its leases.
+    /// SIGSTOP of a replica, for part of its leases or for all of them.
     Freeze,
+    /// SIGSTOP of a replica in a run, until another has taken the run over.
+    FreezeInRun,
     /// SIGTERM of a replica.
     Drain,
     /// One replica cannot reach Redis.
@@ -59,9 +61,10 @@ pub(crate) enum Fault {
 }
 
 /// How often each comes up in one deck.
-const CARDS: [(Fault, usize); 11] = [
+const CARDS: [(Fault, usize); 12] = [
     (Fault::Kill, 3),
-    (Fault::Freeze, 3),
+    (Fault::Freeze, 2),
+    (Fault::FreezeInRun, 3),
     (Fault::Drain, 1),
     (Fault::CutRedis, 2),
     (Fault::CutPostgres, 2),

@@ -75,6 +75,11 @@ impl Site {
         self.frozen_since.is_none() && self.replica.as_mut().is_some_and(Replica::is_running)
     }
 
+    /// Whether a job of it works.
+    pub(crate) fn is_in_a_run(&self) -> bool {
+        self.replica.as_ref().is_some_and(|replica| !replica.descendants().is_empty())
+    }
+
     pub(crate) fn kill(&mut self) {
         self.replica().kill9();
         self.tellers.last_mut().unwrap().process.killed_at = Some(wall());

@@ -20,6 +20,9 @@ const LONG: Duration = Duration::from_millis(1_200);
 /// After so much trouble everything is made whole, and the way back is measured.
 const ROUND: Duration = Duration::from_secs(30);
 
+/// How long a fault waits for a run that it is meant for.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 /// The jobs: name, period in seconds, work, other keys.
 pub(crate) const JOBS: [(&str, u64, Duration, &str); 9] = [
     ("quick-a", 1, Duration::from_millis(10), ""),
@@ -121,7 +124,12 @@ impl Sites {
             }
             Fault::Freeze => {
                 site.freeze();
-                (dice.millis(500, 7_000), Some(Heal::Wake(index)))
+                (dice.millis(500, 4_000), Some(Heal::Wake(index)))
+            }
+            Fault::FreezeInRun => {
+                let index = self.owner_of_a_run(&working).unwrap_or(index);
+                self.sites[index].freeze();
+                (dice.millis(5_500, 8_000), Some(Heal::Wake(index)))
             }
             Fault::Drain => {
                 site.drain(Duration::from_secs(20));
@@ -169,6 +177,18 @@ impl Sites {
         };
         self.faults.count(fault);
         self.heals.extend(heal.map(|heal| (now() + span, heal)));
+    }
+
+    /// One that works at this moment, waiting a little for it.
+    fn owner_of_a_run(&self, working: &[usize]) -> Option<usize> {
+        let end = now() + PATIENCE;
+        loop {
+            let owner = working.iter().copied().find(|index| self.sites[*index].is_in_a_run());
+            if owner.is_some() || now() > end {
+                return owner;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     fn undo_until(&mut self, time: Instant, dice: &mut Dice) {
