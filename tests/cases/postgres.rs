@@ -108,6 +108,7 @@ fn twenty_runs_at_once_hold_neither_transactions_nor_more_than_a_few_sessions() 
         AND state <> 'active'";
     assert_eq!(scene.ask(open), "0");
     end(&mut replicas);
+    assert_eq!(said(&replicas, "the ledger does not answer"), Vec::<String>::new());
     assert!(most <= 16, "{most} sessions for one replica");
     for number in 0..20 {
         let account = Account::of(&deployment, &format!("slow-{number}"), SECOND);

@@ -11,7 +11,7 @@ use sqlx::{ConnectOptions as _, Executor, PgConnection, Postgres};
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
-use super::failure::{Failure, is_clash, taints};
+use super::failure::{Failure, is_clash, is_stale, taints};
 use crate::ledger::{Answer, LedgerError, LedgerOptions};
 
 /// A statement and its arguments.
@@ -47,7 +47,8 @@ impl Link {
         Self { pool, timeout: options.timeout, pooler: options.pooler, returns: TaskTracker::new() }
     }
 
-    /// Does `work` within the time limit, again if it lost against a neighbour.
+    /// Does `work` within the time limit, again if it lost against a neighbour or met a session that the
+    /// server had ended for its idleness.
     ///
     /// # Cancel safety
     /// When the answer is dropped or late, the connection in use is closed and the outcome unknown.
@@ -59,13 +60,15 @@ impl Link {
     {
         Box::pin(async move {
             let tries = async {
-                for _ in 1..TRIES {
+                let mut tries = 1;
+                loop {
                     match work().await {
-                        Err(Failure::Sql(error)) if is_clash(&error) => {}
+                        Err(Failure::Sql(error)) if is_clash(&error) && tries < TRIES => tries += 1,
+                        // As many as the server has ended meanwhile; the next may be a new one.
+                        Err(Failure::Sql(error)) if is_stale(&error) => {}
                         answer => return answer,
                     }
                 }
-                work().await
             };
             match tokio::time::timeout(self.timeout, tries).await {
                 Ok(answer) => answer.map_err(|failure| failure.while_we(doing)),

@@ -82,6 +82,12 @@ pub(super) fn is_clash(error: &sqlx::Error) -> bool {
     matches!(code(error), Some("40001" | "40P01"))
 }
 
+/// Whether the server had ended the session before it was asked, since nobody used it (where an operator
+/// has set `idle_session_timeout`): nothing happened, try another.
+pub(super) fn is_stale(error: &sqlx::Error) -> bool {
+    code(error) == Some("57P05")
+}
+
 /// Whether the constraint `name` refused the row.
 pub(super) fn is_refused_by(error: &sqlx::Error, name: &str) -> bool {
     error.as_database_error().is_some_and(|error| error.constraint() == Some(name))
