@@ -1289,6 +1289,52 @@ pub(crate) const CONDITIONS: &[Condition] = &[
             sqlite("history", "?5 IS NULL OR"),
         ],
     ),
+    // --- How often a firing has failed ------------------------------------------------------------
+    condition(
+        "the failures that a claim tells of are those of its own firing",
+        "a firing runs out of attempts by the failures of others",
+        "runs::only_failed_runs_count_as_failures",
+        &[
+            postgres("claim_queued", "firing_id = runner_firings.id AND"),
+            postgres("confirm", "firing_id = runner_firings.id AND"),
+            postgres("refusal", "firing_id = mine.id AND"),
+            sqlite("claim_queued", "firing_id = runner_firings.id AND"),
+            sqlite("confirm", "firing_id = runner_firings.id AND"),
+            sqlite("claim_refused", "a.firing_id = f.id AND"),
+        ],
+    ),
+    condition(
+        "… and only those of runs that failed by themselves",
+        "a drain, or an owner that vanished, uses up an attempt",
+        "runs::only_failed_runs_count_as_failures",
+        &[
+            postgres("claim_queued", "AND runner_attempts.reason = 'retry'"),
+            postgres("confirm", "AND runner_attempts.reason = 'retry'"),
+            postgres("refusal", "AND runner_attempts.reason = 'retry'"),
+            sqlite("claim_queued", "AND runner_attempts.reason = 'retry'"),
+            sqlite("confirm", "AND runner_attempts.reason = 'retry'"),
+            sqlite("claim_refused", "AND a.reason = 'retry'"),
+        ],
+    ),
+    // --- Which server keeps the ledger ------------------------------------------------------------
+    condition(
+        "the count moves for another cluster",
+        "it moves with every promotion, too, for nothing",
+        "servers::only_another_cluster_moves_the_count_and_never_back",
+        &[postgres("adopt", "WHERE noted.system <> here.system")],
+    ),
+    condition(
+        "a server is noted that is another one than before",
+        "each replica that starts raises the alarm of a failover",
+        "servers::a_cluster_that_the_ledger_was_moved_to_mints_above_the_former_timelines",
+        &[postgres("adopt", "AND (noted.system, noted.timeline) <> (here.system, here.timeline)")],
+    ),
+    condition(
+        "the note is locked: an adoption in flight is waited for",
+        "two replicas move the count for the same cluster",
+        "in_flight::an_adoption_in_flight_is_not_made_twice",
+        &[postgres("adopt", "FOR NO KEY UPDATE")],
+    ),
 ];
 
 /// Conditions that say what others say already, and why they stay.
@@ -1326,6 +1372,15 @@ pub(crate) const SPARE: &[Spare] = &[
         dialect: Dialect::Postgres,
         conditions: &[("effect_begin", "current_setting(name, true) IS NOT NULL")],
         covered: "none: an older server does not know all of these settings, and would refuse the statement",
+    },
+    Spare {
+        dialect: Dialect::Postgres,
+        conditions: &[
+            ("adopt", "WHERE only_row = 1"),
+            ("adopt", "server.only_row = 1"),
+            ("adopt", "ON true"),
+        ],
+        covered: "none: the table has one row; named by its key, or the planner expects thousands",
     },
     Spare {
         dialect: Dialect::Sqlite,

@@ -15,6 +15,7 @@ use crate::fixture::{
     Fixture as _, HOUR, Postgres, Site, fresh, later, run, skipping, succeeded, suspect, take, waiting,
 };
 use crate::holder::{Holder, waits_for_a_lock};
+use crate::servers::{count, pretend};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -167,4 +168,14 @@ async fn a_commit_in_flight_is_waited_for_before_its_outcome_is_told() {
     let commit = "UPDATE runner_firings SET state = 'succeeded', finished_at = now(), lease_until = NULL";
     let committed = site.opened.effects.committed(run);
     assert!(after(&site, Holder::of(&site, commit).await, committed).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_adoption_in_flight_is_not_made_twice() {
+    let site = Site::<Postgres>::open().await;
+    pretend(&site, 8, 1);
+    let before = count(&site);
+    let holder = Holder::of(&site, "UPDATE runner_server SET system = 8, timeline = 1").await;
+    assert_eq!(after(&site, holder, site.opened.upkeep.adopt()).await, None);
+    assert_eq!(count(&site), before, "whoever adopts it moves the count, and nobody else");
 }

@@ -38,7 +38,8 @@ impl Taken {
 impl Condition {
     /// The full name of its test over a ledger. Some are about one of them only.
     fn test_over(&self, dialect: Dialect) -> String {
-        let of_one_only = self.test.starts_with("in_flight::") || self.test.contains("::in_");
+        let of_one_only = ["in_flight::", "servers::"].iter().any(|room| self.test.starts_with(room))
+            || self.test.contains("::in_");
         if of_one_only { self.test.to_owned() } else { format!("{}::{}", dialect.word(), self.test) }
     }
 

@@ -29,7 +29,7 @@ async fn mint(site: &Site<Postgres>) -> [i64; 2] {
 }
 
 /// Makes the server say that it is this one.
-fn pretend(site: &Site<Postgres>, system: i64, timeline: i64) {
+pub(crate) fn pretend(site: &Site<Postgres>, system: i64, timeline: i64) {
     for (name, value) in [("system", system), ("timeline", timeline)] {
         site.sql(&format!(
             "CREATE OR REPLACE FUNCTION runner_{name}() RETURNS bigint LANGUAGE sql VOLATILE
@@ -38,7 +38,7 @@ fn pretend(site: &Site<Postgres>, system: i64, timeline: i64) {
     }
 }
 
-fn count(site: &Site<Postgres>) -> i64 {
+pub(crate) fn count(site: &Site<Postgres>) -> i64 {
     site.sql("SELECT last_value FROM runner_fence").parse().unwrap()
 }
 

@@ -166,8 +166,9 @@ impl<C: Carrier> Reader for MemoryLedger<C> {
     }
 
     fn attempts(&self, id: FiringId) -> Answer<'_, Vec<AttemptRow>> {
-        self.ask("attempts", move |book, _, _| {
-            book.attempts().filter(|(of, _)| *of == id).map(|(_, attempt)| attempt.clone()).collect()
+        self.ask("attempts", move |book, namespace, _| {
+            let ours = book.row(id).is_some_and(|row| row.namespace == namespace);
+            book.attempts().filter(|(of, _)| ours && *of == id).map(|(_, attempt)| attempt.clone()).collect()
         })
     }
 

@@ -98,7 +98,10 @@ impl Book {
     pub(crate) fn prune(&mut self, namespace: &str, retention: Duration, now: Millis) -> u64 {
         let cutoff = now - millis(retention);
         let mut removed = 0;
-        for job in self.jobs.values_mut() {
+        for ((of, _), job) in &mut self.jobs {
+            if of != namespace {
+                continue;
+            }
             let old = |row: &&Row| {
                 row.is_of(namespace, &job.name)
                     && row.scheduled_at < cutoff
