@@ -139,7 +139,7 @@ fn before_anything_has_happened_every_counter_is_there_with_zero() {
             counters += 1;
         }
     }
-    assert_eq!(counters, 8);
+    assert_eq!(counters, 9);
     assert_eq!(page.sum("runner_firings_total", &[("job", "yearly"), ("state", "failed")]), 0.0);
     assert_eq!(page.sum("runner_heartbeat_missed_total", &[]), 0.0);
     end(replicas);
