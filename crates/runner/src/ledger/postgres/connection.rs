@@ -48,7 +48,7 @@ impl Link {
     }
 
     /// Does `work` within the time limit, again if it lost against a neighbour or met a session that the
-    /// server had ended for its idleness.
+    /// server has ended.
     ///
     /// # Cancel safety
     /// When the answer is dropped or late, the connection in use is closed and the outcome unknown.

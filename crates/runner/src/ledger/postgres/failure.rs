@@ -82,10 +82,11 @@ pub(super) fn is_clash(error: &sqlx::Error) -> bool {
     matches!(code(error), Some("40001" | "40P01"))
 }
 
-/// Whether the server had ended the session before it was asked, since nobody used it (where an operator
-/// has set `idle_session_timeout`): nothing happened, try another.
+/// Whether the server has ended the session: since nobody used it (where an operator has set
+/// `idle_session_timeout`), or because somebody told it to. Another session is worth a try at once, for
+/// every question is safe to repeat; a server that shuts down lets nobody in.
 pub(super) fn is_stale(error: &sqlx::Error) -> bool {
-    code(error) == Some("57P05")
+    matches!(code(error), Some("57P01" | "57P05"))
 }
 
 /// Whether the constraint `name` refused the row.
