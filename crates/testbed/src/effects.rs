@@ -13,7 +13,9 @@ use chrono::{DateTime, Utc};
 const SCRIPT: &str = r#"
 unset LD_PRELOAD
 note() {
-    printf '%s\n' "$1 $RUNNER_JOB $RUNNER_SCHEDULED_AT $RUNNER_SHARD $RUNNER_ATTEMPT $RUNNER_FENCE $(date +%s%N) $RUNNER_IDEMPOTENCY_KEY" >> "$file"
+    # A SIGTERM to the group ends the program that tells the time; the line must be written all the same.
+    at=$(date +%s%N) || at=$(date +%s%N)
+    printf '%s\n' "$1 $RUNNER_JOB $RUNNER_SCHEDULED_AT $RUNNER_SHARD $RUNNER_ATTEMPT $RUNNER_FENCE $at $RUNNER_IDEMPOTENCY_KEY" >> "$file"
 }
 file=$1
 trap 'note killed; exit 143' TERM
@@ -213,17 +215,21 @@ mod tests {
     use super::*;
 
     fn run(effects: &Effects, job: &str, second: u32, fence: i64, work: Duration) -> Child {
+        command(effects, job, second, fence, work).spawn().expect("a shell")
+    }
+
+    fn command(effects: &Effects, job: &str, second: u32, fence: i64, work: Duration) -> Command {
         let argv = effects.argv(work);
-        Command::new(&argv[0])
+        let mut command = Command::new(&argv[0]);
+        command
             .args(&argv[1..])
             .env("RUNNER_JOB", job)
             .env("RUNNER_SCHEDULED_AT", format!("2026-03-29T01:00:{second:02}Z"))
             .env("RUNNER_SHARD", "0")
             .env("RUNNER_ATTEMPT", "1")
             .env("RUNNER_FENCE", fence.to_string())
-            .env("RUNNER_IDEMPOTENCY_KEY", format!("ns/{job}/{second}/0"))
-            .spawn()
-            .expect("a shell")
+            .env("RUNNER_IDEMPOTENCY_KEY", format!("ns/{job}/{second}/0"));
+        command
     }
 
     fn effect(kind: EffectKind, fence: i64, at_millis: i64) -> Effect {
@@ -285,6 +291,21 @@ mod tests {
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("our own child");
         assert_eq!(child.wait().expect("a shell").code(), Some(143));
         assert_eq!(effects.all().last().map(|effect| effect.kind), Some(EffectKind::Killed));
+    }
+
+    #[test]
+    fn a_line_is_whole_though_the_program_that_tells_the_time_was_killed() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().expect("a directory");
+        let effects = Effects::new(dir.path());
+        let date = dir.path().join("date");
+        let once = "#!/bin/sh\n[ -e $0.told ] || { : > $0.told; kill -TERM $$; }\nexec /bin/date \"$@\"\n";
+        std::fs::write(&date, once).expect("a file");
+        std::fs::set_permissions(&date, std::fs::Permissions::from_mode(0o755)).expect("our own file");
+        let path = format!("{}:/usr/bin:/bin", dir.path().display());
+        let status = command(&effects, "j", 0, 1, Duration::ZERO).env("PATH", path).status();
+        assert!(status.expect("a shell").success() && dir.path().join("date.told").exists());
+        assert_eq!(effects.all().len(), 2);
     }
 
     #[test]
