@@ -77,6 +77,8 @@ fn cut_one_off_from_postgresql(mode: Mode) {
     replicas[0].wait_for_line(SECOND, |line| line.contains("no firing contends until it does"));
     let mark = replicas[0].lines().mark();
     wires[0].postgres.set(Mode::Forward);
+    // From its first answer on it is alone, with connections that are still those of before the cut.
+    let healed = host_now();
     replicas[0].lines().wait_for(mark, START, |line| line.contains("the ledger answers"));
     let mut others = replicas.split_off(1);
     end(&mut others);
@@ -84,7 +86,7 @@ fn cut_one_off_from_postgresql(mode: Mode) {
     wait_for_starts(effects, "tick", alone + 3, START);
     end(&mut replicas);
     let account = Account::of(&deployment, "tick", SECOND);
-    assert_only_the_moment_of_the_cut_shows(&account, &[cut]);
+    assert_only_the_moment_of_the_cut_shows(&account, &[cut, healed]);
     let last = account.rows.iter().rev().find(|row| row["state"] == "succeeded").unwrap();
     assert_eq!(last["owner"], hermit.as_str(), "the healed replica takes no part");
     let away = (cut + NOTICE, cut + TimeDelta::from_std(WATCH).unwrap());
