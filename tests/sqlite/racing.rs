@@ -196,12 +196,12 @@ async fn while_another_process_keeps_the_file_locked_writes_are_unavailable_and_
 async fn heartbeats_do_not_starve_behind_a_burst_of_claims() {
     let scene = Scene::new();
     let ledger = std::sync::Arc::new(scene.ledger().await);
-    let run = win(&ledger, &claim_of(firing(second(0)), "me")).await;
+    let first = second(0);
+    let run = win(&ledger, &claim_of(firing(first), "me")).await;
     let mut claims = JoinSet::new();
-    let start = second(1);
-    for back in 0..400 {
+    for back in 1..=400 {
         let ledger = ledger.clone();
-        let firing = firing(start - TimeDelta::seconds(back));
+        let firing = firing(first - TimeDelta::seconds(back));
         claims.spawn(async move { ledger.claim(&claim_of(firing, "burst")).await });
     }
     let mut slowest = Duration::ZERO;
