@@ -66,6 +66,22 @@ fn it_has_the_command_line_of_the_stock_binary() {
 }
 
 #[test]
+fn a_job_that_prints_hangs_neither_exec_nor_a_replica() {
+    let deployment = deployment("{ customers = [\"ada\"] }\nevery = \"1s\"");
+    let exec = deployment.run(&["exec", "invoices"]);
+    assert!(exec.status.success() && exec.stdout.contains("for ada"), "{exec:?}");
+    let mut replica = deployment.start(1).pop().unwrap();
+    // The second line shows that the first run has let the next one begin.
+    for _ in 0..2 {
+        replica.wait_for_line(SOON, |line| line.contains("for ada"));
+    }
+    replica.terminate();
+    assert!(replica.wait_exit(SOON).success(), "{}", replica.lines().tail());
+    let rows = deployment.history("invoices");
+    assert!(rows.iter().all(|row| state(row) == "succeeded/"), "{rows:?}");
+}
+
+#[test]
 fn sigterm_cancels_a_run_in_order_and_the_next_replica_goes_on_with_its_firing() {
     let job = "{ customers = [\"ada\", \"grace\", \"joan\"], each_ms = 1500 }\nevery = \"1h\"\n\
                start_deadline = \"2h\"\ntimeout = \"30s\"";

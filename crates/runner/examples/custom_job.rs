@@ -67,6 +67,7 @@ impl Job for Invoices {
         let month = ctx.scheduled_at().to_rfc3339();
         for (customer, amount) in &invoices {
             write(&mut transaction, customer, &month, *amount).await?;
+            println!("an invoice of {amount} for {customer}");
         }
         ctx.set_output(format!("{} invoices", invoices.len()));
         Ok(transaction.commit().await?)

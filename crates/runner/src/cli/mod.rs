@@ -80,7 +80,8 @@ pub(crate) fn main(registry: &Registry, args: impl IntoIterator<Item = OsString>
 
 fn dispatch(cli: Cli, registry: &Registry) -> ExitCode {
     let environment = Environment::capture();
-    let out = &mut std::io::stdout().lock();
+    // Not locked for longer than one write: a job may print, too, and would wait for the lock for ever.
+    let out = &mut std::io::stdout();
     let notes = &mut std::io::stderr();
     let now = SystemClock::default().wall_now();
     if let Some(Command::Next(args)) = &cli.command
