@@ -1,6 +1,8 @@
 //! Coming up, and refusing to.
 
 use std::error::Error;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 
 use runner::ledger::{LedgerError, Reader, SqliteLedger, Upkeep};
 use sqlx::{Connection, SqliteConnection};
@@ -50,6 +52,32 @@ async fn migrating_names_what_was_applied_and_applies_it_once() {
     let options = options(&scene::url(&scene.file()), true);
     assert_eq!(SqliteLedger::migrate(&options).await.expect("migrated"), ["0001_ledger", "0002_server"]);
     assert!(SqliteLedger::migrate(&options).await.expect("migrated").is_empty());
+}
+
+#[tokio::test]
+async fn the_files_of_a_ledger_can_be_read_and_written_by_their_owner_only() {
+    let modes = |scene: &Scene| {
+        let mut modes = Vec::new();
+        for entry in std::fs::read_dir(scene.dir()).expect("readable") {
+            let entry = entry.expect("readable");
+            let mode = entry.metadata().expect("there").permissions().mode() & 0o777;
+            modes.push((entry.file_name().into_string().expect("text"), mode));
+        }
+        modes.sort();
+        modes
+    };
+    let private =
+        ["runner.db", "runner.db-shm", "runner.db-wal", "runner.db.lock"].map(|file| (file.to_owned(), 0o600));
+    let scene = Scene::new();
+    let first = scene.ledger().await;
+    assert_eq!(modes(&scene), private);
+    // As an older program has left them.
+    for (file, _) in &private {
+        std::fs::set_permissions(scene.dir().join(file), Permissions::from_mode(0o644)).expect("ours");
+    }
+    let second = scene.ledger().await;
+    assert_eq!(modes(&scene), private);
+    drop((first, second));
 }
 
 #[tokio::test]

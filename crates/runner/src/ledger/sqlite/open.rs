@@ -1,7 +1,9 @@
 //! Opening the file: one process at a time, and a clear word when it cannot be used.
 
 use std::ffi::OsString;
-use std::fs::{File, TryLockError};
+use std::fs::{self, File, Permissions, TryLockError};
+use std::io::ErrorKind;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -29,6 +31,10 @@ const READER_BUSY: Duration = Duration::from_millis(250);
 
 /// Changing to the write-ahead log and migrating wait for whoever uses the file already.
 const OPENER_BUSY: Duration = Duration::from_secs(5);
+
+/// Only our user may read and write the ledger's files: outputs of jobs are in them, and whoever can
+/// write them decides what runs.
+const OURS_ALONE: u32 = 0o600;
 
 /// What is to be opened.
 #[derive(Debug)]
@@ -127,12 +133,7 @@ impl Place {
         let mut lock: OsString = path.clone().into();
         lock.push(".lock");
         // Never removed: a process that waits for it would then hold the lock of a file that is gone.
-        let file = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&lock)
-            .map_err(|error| self.unwritable(error.into()))?;
+        let file = create(Path::new(&lock)).map_err(|error| self.unwritable(error.into()))?;
         let wait = async {
             loop {
                 match file.try_lock() {
@@ -154,6 +155,7 @@ impl Place {
 
     /// The first connection, with the write-ahead log on.
     async fn establish(&self, create: bool) -> Result<SqliteConnection, LedgerError> {
+        self.keep_private(create).map_err(|error| self.unwritable(error.into()))?;
         let options = self
             .options
             .clone()
@@ -176,6 +178,25 @@ impl Place {
             return Err(LedgerError::Unusable { hint, source: None });
         }
         Ok(conn)
+    }
+
+    /// Makes the ledger's file where it is missing, and takes the rights of others from the files that are
+    /// there. SQLite gives the files that it makes beside it the same rights.
+    fn keep_private(&self, create_missing: bool) -> std::io::Result<()> {
+        let Some(path) = &self.file else { return Ok(()) };
+        if create_missing {
+            drop(create(path)?);
+        }
+        for suffix in ["", "-wal", "-shm", ".lock"] {
+            let mut beside: OsString = path.clone().into();
+            beside.push(suffix);
+            match narrow(Path::new(&beside)) {
+                // Nothing to narrow; or another user's file, which only that user can narrow.
+                Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => {}
+                narrowed => narrowed?,
+            }
+        }
+        Ok(())
     }
 
     fn name(&self) -> std::path::Display<'_> {
@@ -216,6 +237,19 @@ impl Place {
         };
         LedgerError::Unusable { hint, source: Some(error.into()) }
     }
+}
+
+/// Opens a file for writing; one that it has to make is ours alone.
+fn create(path: &Path) -> std::io::Result<File> {
+    File::options().create(true).truncate(false).write(true).mode(OURS_ALONE).open(path)
+}
+
+fn narrow(path: &Path) -> std::io::Result<()> {
+    let mode = fs::metadata(path)?.permissions().mode();
+    if mode & 0o077 == 0 {
+        return Ok(());
+    }
+    fs::set_permissions(path, Permissions::from_mode(mode & OURS_ALONE))
 }
 
 #[cfg(test)]
