@@ -1,9 +1,11 @@
 //! How a replica goes: its locks at once, its servers silent or not, as the first process or not.
 
+use std::path::Path;
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use testbed::Mode;
+use rustix::process::Signal;
+use testbed::{Deployment, Mode, Replica};
 
 use crate::account::{Account, instant};
 use crate::cluster::{let_pass, state, wait_for_starts};
@@ -83,22 +85,61 @@ fn a_replica_leaves_within_its_grace_though_both_servers_have_fallen_silent() {
 /// The first process of a container hears only signals that it has asked for: the kernel drops all
 /// others, and the container would be killed after its patience.
 #[test]
-fn sigterm_and_sigint_are_asked_for_and_end_an_idle_replica_at_once() {
-    for signal in [15, 2] {
+fn every_signal_that_ends_a_replica_is_asked_for_and_ends_an_idle_one_at_once() {
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT] {
         let deployment = embedded().job("rare", QUICK, "schedule = \"0 0 1 1 *\"");
         let mut replica = deployment.start(1).remove(0);
         instance(&replica);
         let status = std::fs::read_to_string(format!("/proc/{}/status", replica.pid())).unwrap();
         let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
         let caught = u64::from_str_radix(caught.trim(), 16).unwrap();
-        assert!(caught & (1 << (signal - 1)) != 0, "signal {signal} is not among {caught:x}");
-        let pid = replica.pid().to_string();
-        let sent = std::process::Command::new("kill").args([&format!("-{signal}"), &pid]).status();
-        assert!(sent.unwrap().success());
+        assert!(caught & (1 << (signal.as_raw() - 1)) != 0, "{signal:?} is not among {caught:x}");
+        replica.signal(signal);
         let asked = host_now();
         let status = replica.wait_exit(Duration::from_secs(10));
-        assert_eq!(status.code(), Some(0));
+        assert_eq!(status.code(), Some(0), "{signal:?}");
         let took = host_now() - asked;
-        assert!(took < TimeDelta::seconds(2), "{took}");
+        assert!(took < TimeDelta::seconds(2), "{signal:?}: {took}");
     }
+}
+
+#[test]
+fn no_signal_that_can_be_caught_ends_a_replica_in_the_middle_of_a_run() {
+    for signal in [Signal::HUP, Signal::QUIT] {
+        let (mut replica, deployment) = in_the_middle_of_a_run();
+        replica.signal(signal);
+        assert_eq!(replica.wait_exit(Duration::from_secs(10)).code(), Some(0), "{signal:?}");
+        assert_eq!(state(&deployment.history("work")[0]), "succeeded", "{signal:?} did not let the run end");
+    }
+    let (mut replica, deployment) = in_the_middle_of_a_run();
+    let others =
+        [Signal::USR1, Signal::USR2, Signal::ALARM, Signal::VTALARM, Signal::PROF, Signal::IO, Signal::POWER];
+    for signal in others {
+        replica.signal(signal);
+    }
+    let begun = deployment.effects().all().len();
+    wait_for_starts(deployment.effects(), "work", begun + 2, START);
+    end(std::slice::from_mut(&mut replica));
+}
+
+#[test]
+fn a_replica_under_nohup_outlives_its_terminal() {
+    let deployment = embedded().job("work", QUICK, "every = \"1s\"");
+    let bin = env!("CARGO_BIN_EXE_runner");
+    let nohup = Replica::builder(Path::new("nohup")).arg(bin).config(&deployment.config());
+    let mut replica = nohup.cwd(deployment.dir()).spawn();
+    instance(&replica);
+    replica.signal(Signal::HUP);
+    let begun = deployment.effects().all().len();
+    wait_for_starts(deployment.effects(), "work", begun + 2, START);
+    end(std::slice::from_mut(&mut replica));
+}
+
+/// A replica whose job has begun and takes another second.
+fn in_the_middle_of_a_run() -> (Replica, Deployment) {
+    let keys = "every = \"2s\"\ntimeout = \"20s\"";
+    let deployment = embedded().job("work", Duration::from_secs(1), keys);
+    let replica = deployment.start(1).remove(0);
+    wait_for_starts(deployment.effects(), "work", 1, START);
+    (replica, deployment)
 }

@@ -58,6 +58,7 @@ fn environment_door(project: &[Source]) -> Vec<String> {
         ("crates/runner/src/config/", "it reads jobs.toml, the environment and secrets"),
         ("crates/runner/src/ledger/sqlite/", "it locks the database's file while it migrates"),
         ("crates/runner/src/kinds/command/", "it hands the environment on to a command, less our own"),
+        ("crates/runner/src/lifecycle.rs", "it asks the kernel whether SIGHUP is ignored"),
         ("crates/runner/src/kinds/warden/", "it is started by its own name and looks at its process group"),
     ];
     const ADVICE: &str = "environment and files are read under config/: take the value as an argument, or \

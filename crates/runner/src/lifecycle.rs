@@ -3,6 +3,8 @@
 use std::future::pending;
 use std::time::Duration;
 
+use futures_util::future::OptionFuture;
+use rustix::process::Signal as RawSignal;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -85,7 +87,23 @@ pub(crate) struct Signals(Option<Listening>);
 struct Listening {
     terminate: Signal,
     interrupt: Signal,
+    /// The terminal was closed. None under `nohup`: who starts us so wants us to live on.
+    hangup: Option<Signal>,
+    quit: Signal,
+    /// Held so that their default, to kill the process at once, does not apply.
+    _ignored: Vec<Signal>,
 }
+
+/// Signals that mean nothing to the runner. By default each of them would kill it without a drain.
+const IGNORED: [RawSignal; 7] = [
+    RawSignal::USR1,
+    RawSignal::USR2,
+    RawSignal::ALARM,
+    RawSignal::VTALARM,
+    RawSignal::PROF,
+    RawSignal::IO,
+    RawSignal::POWER,
+];
 
 impl Signals {
     /// Listens from now on; call within a runtime, before anything is started.
@@ -93,8 +111,14 @@ impl Signals {
     /// # Errors
     /// When the operating system refuses a handler.
     pub(crate) fn listen() -> std::io::Result<Self> {
-        let (terminate, interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        Ok(Self(Some(Listening { terminate, interrupt })))
+        let ignored = IGNORED.iter().map(|number| signal(SignalKind::from_raw(number.as_raw())));
+        Ok(Self(Some(Listening {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: if is_hangup_ignored() { None } else { Some(signal(SignalKind::hangup())?) },
+            quit: signal(SignalKind::quit())?,
+            _ignored: ignored.collect::<Result<_, _>>()?,
+        })))
     }
 
     /// Listens to none.
@@ -102,21 +126,31 @@ impl Signals {
         Self(None)
     }
 
-    /// The next SIGTERM or SIGINT.
+    /// The next SIGTERM, SIGINT, SIGHUP or SIGQUIT.
     ///
     /// # Cancel safety
     /// Safe to drop; no signal is lost.
     pub(crate) async fn next(&mut self) {
-        let Some(Listening { terminate, interrupt }) = &mut self.0 else { return pending().await };
+        let Some(listening) = &mut self.0 else { return pending().await };
         tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
+            _ = listening.terminate.recv() => {}
+            _ = listening.interrupt.recv() => {}
+            Some(_) = OptionFuture::from(listening.hangup.as_mut().map(Signal::recv)) => {}
+            _ = listening.quit.recv() => {}
         }
     }
 
     async fn let_echo_pass(&mut self) {
         let _one_or_none = tokio::time::timeout(ONE_SIGNAL, self.next()).await;
     }
+}
+
+/// Whether the process was started with SIGHUP ignored.
+fn is_hangup_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).map(str::trim);
+    // The lowest bit stands for signal 1, which is SIGHUP.
+    ignored.and_then(|mask| u64::from_str_radix(mask, 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
 
 /// Signals closer together than this are one: some process managers signal a process and then its

@@ -216,7 +216,8 @@ impl Replica {
         self.ended
     }
 
-    fn signal(&mut self, signal: Signal) {
+    /// Sends it any signal.
+    pub fn signal(&mut self, signal: Signal) {
         // Once it has been waited for, its number may be someone else's.
         let ended = self.poll_exit();
         assert!(ended.is_none(), "cannot send {signal:?}: it ended, {ended:?}\n{}", self.lines.tail());
