@@ -58,8 +58,8 @@ fn environment_door(project: &[Source]) -> Vec<String> {
         ("crates/runner/src/config/", "it reads jobs.toml, the environment and secrets"),
         ("crates/runner/src/ledger/sqlite/", "it locks the database's file while it migrates"),
         ("crates/runner/src/kinds/command/", "it hands the environment on to a command, less our own"),
-        ("crates/runner/src/lifecycle.rs", "it asks the kernel whether SIGHUP is ignored"),
-        ("crates/runner/src/kinds/warden/", "it is started by its own name and looks at its process group"),
+        ("crates/runner/src/engine/lifecycle.rs", "it asks the kernel whether SIGHUP is ignored"),
+        ("crates/runner/src/warden/", "it is started by its own name and looks at its process group"),
     ];
     const ADVICE: &str = "environment and files are read under config/: take the value as an argument, or \
                           give tests/house.rs an exception and its reason";
@@ -106,7 +106,7 @@ fn redis_is_named_in_one_file_of_lockcore() {
 fn sqlx_is_named_in_the_ledger_alone() {
     holds(sqlx_door);
     assert_eq!(planted(sqlx_door, "crates/runner/src/job.rs", "/// See [`sqlx`].\nfn f() {}"), 1);
-    assert_eq!(planted(sqlx_door, "crates/runner/src/executor/mod.rs", "use sqlx::Row;"), 1);
+    assert_eq!(planted(sqlx_door, "crates/runner/src/engine/executor/mod.rs", "use sqlx::Row;"), 1);
     assert_eq!(planted(sqlx_door, "crates/runner/src/kinds/sql.rs", "use sqlx::Row;"), 0);
 }
 
@@ -134,7 +134,7 @@ fn environment_and_files_are_read_under_config() {
     assert_eq!(planted(environment_door, "crates/runner/src/telemetry.rs", "use tokio::fs::File;"), 1);
     assert_eq!(planted(environment_door, "crates/runner/src/config/file.rs", "use std::fs;"), 0);
     assert_eq!(
-        planted(environment_door, "crates/runner/src/runner.rs", "fn f() { std::env::args_os(); }"),
+        planted(environment_door, "crates/runner/src/builder.rs", "fn f() { std::env::args_os(); }"),
         0
     );
     let in_a_test = "#[cfg(test)]\nmod tests { use std::fs; }";

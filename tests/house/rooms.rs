@@ -8,56 +8,27 @@ use crate::{holds, planted, product};
 
 /// Everyone may use these.
 const LEAVES: [&str; 3] = ["firing", "clock", "capture"];
-/// What everyone but the leaves may use: counting, and the token that says the replica is leaving.
-const SERVICES: [&str; 2] = ["telemetry", "lifecycle"];
+/// What everyone but the leaves may use: counting.
+const SERVICES: [&str; 1] = ["telemetry"];
 
-/// Which rooms of `crates/runner/src` a room may enter, besides itself, the leaves and the services.
+/// Which rooms of `crates/runner/src` a room may enter, besides itself, the leaves and the services. From the
+/// top floor down; a door leads down.
 const DOORS: &[(&str, &[&str])] = &[
-    ("main", &["cli", "runner"]),
-    // `exec` walks one firing through the corridor and prints its fate; `kinds` holds the warden's entry.
-    (
-        "cli",
-        &["config", "schedule", "ledger", "runner", "runtimes", "registry", "executor", "upkeep", "kinds"],
-    ),
-    // It constructs and wires all the others.
-    (
-        "runner",
-        &[
-            "admin",
-            "cli",
-            "config",
-            "executor",
-            "job",
-            "kinds",
-            "ledger",
-            "pulse",
-            "reconcile",
-            "registry",
-            "runtimes",
-            "schedule",
-            "scheduler",
-            "sweep",
-            "upkeep",
-        ],
-    ),
-    // What brings firings to the corridor.
-    ("scheduler", &["schedule", "executor", "pulse", "registry", "config"]),
-    ("upkeep", &["executor", "ledger", "reconcile", "registry", "sweep", "config"]),
-    ("executor", &["ledger", "job", "pulse", "registry", "config", "schedule", "runtimes"]),
-    // What looks at the ledger from outside the corridor.
-    ("pulse", &["ledger"]),
-    ("reconcile", &["ledger", "schedule", "registry", "config"]),
-    ("sweep", &["ledger", "registry", "config"]),
-    ("admin", &["ledger", "schedule", "scheduler", "registry", "config", "pulse"]),
+    ("main", &["builder"]),
+    ("builder", &["cli", "config", "engine", "job", "registry"]),
+    // `warden` holds the entry of the process beside a command.
+    ("cli", &["admin", "operate", "engine", "registry", "warden", "ledger", "config", "schedule"]),
+    ("admin", &["engine", "config"]),
+    ("operate", &["engine", "registry", "config"]),
+    ("engine", &["registry", "job", "ledger", "config", "schedule"]),
     // What is known before anything runs.
-    ("registry", &["job", "kinds", "config", "schedule"]),
-    ("kinds", &["job", "ledger", "config"]),
+    ("registry", &["kinds", "job", "config"]),
+    ("kinds", &["warden", "job", "ledger", "config"]),
+    ("warden", &["job"]),
     ("job", &["ledger"]),
+    ("ledger", &[]),
     ("config", &["schedule"]),
-    ("ledger", &["config"]),
     ("schedule", &[]),
-    ("runtimes", &["registry"]),
-    ("lifecycle", &[]),
     ("telemetry", &[]),
     ("firing", &[]),
     ("clock", &[]),
@@ -130,7 +101,7 @@ fn rooms_keep_to_their_doors() {
     let rule = rooms_door;
     assert_eq!(planted(rule, "crates/runner/src/firing.rs", "use crate::ledger::Claim;"), 1);
     assert_eq!(planted(rule, "crates/runner/src/schedule/cron.rs", "use crate::{clock, config::Config};"), 1);
-    assert_eq!(planted(rule, "crates/runner/src/scheduler.rs", "use super::ledger::Reader;"), 1);
+    assert_eq!(planted(rule, "crates/runner/src/engine/scheduler.rs", "use super::super::cli::Format;"), 1);
     assert_eq!(
         planted(rule, "crates/runner/src/ledger/sqlite/open.rs", "fn f() { super::super::super::cli::g() }"),
         1
@@ -140,14 +111,18 @@ fn rooms_keep_to_their_doors() {
         0
     );
     assert_eq!(
-        planted(rule, "crates/runner/src/executor/mod.rs", "use crate::{firing, ledger::Claim, job::Job};"),
+        planted(
+            rule,
+            "crates/runner/src/engine/executor/mod.rs",
+            "use crate::{firing, ledger::Claim, job::Job};"
+        ),
         0
     );
     assert_eq!(planted(rule, "crates/runner/src/clock.rs", "use crate::telemetry;"), 1);
     assert_eq!(planted(rule, "crates/runner/src/attic.rs", ""), 1);
     let through_a_shorter_name = [
         Source::new("crates/runner/src/lib.rs", "mod job;\npub use job::{Job, JobContext};"),
-        Source::new("crates/runner/src/sweep.rs", "use crate::JobContext;"),
+        Source::new("crates/runner/src/ledger/open.rs", "use crate::JobContext;"),
     ];
     assert_eq!(rule(&through_a_shorter_name).len(), 1);
 }
@@ -160,10 +135,11 @@ fn every_door_leads_to_a_room() {
 }
 
 fn both_layers_door(project: &[Source]) -> Vec<String> {
-    // Clocks, arithmetic and a report: they touch no lock.
-    const HARMLESS: [&str; 5] = ["BootClock", "BootInstant", "SystemBootClock", "Lease", "LeaseReport"];
-    const OWNER: &str = "crates/runner/src/executor";
-    const BUILDER: &str = "crates/runner/src/runner";
+    // Clocks, random numbers, arithmetic and a report: they touch no lock.
+    const HARMLESS: [&str; 6] =
+        ["BootClock", "BootInstant", "SystemBootClock", "Jitter", "Lease", "LeaseReport"];
+    const OWNER: &str = "crates/runner/src/engine/executor";
+    const BUILDERS: [&str; 2] = ["crates/runner/src/engine/replica.rs", "crates/runner/src/engine/layers.rs"];
     let mut breaches = Vec::new();
     let outside =
         product(project).filter(|source| source.is_under("crates/runner/src/") && !source.is_under(OWNER));
@@ -176,10 +152,14 @@ fn both_layers_door(project: &[Source]) -> Vec<String> {
                 && named.segments.iter().any(|segment| segment == "ledger");
             let uses = matches!(last, "AcquireRequest" | "ClaimRequest" | "Settlement");
             let inside_ledger = source.is_under("crates/runner/src/ledger/");
-            let allowed = if source.is_under(BUILDER) { !uses } else { inside_ledger && !lock };
+            let allowed = if BUILDERS.iter().any(|builder| source.is_under(builder)) {
+                !uses
+            } else {
+                inside_ledger && !lock
+            };
             if (lock || ledger) && !allowed {
                 let advice = "only the executor calls the lock and the corridor's side of the ledger, and \
-                              runner.rs only constructs them: go through the executor (or the ledger's \
+                              the replica only constructs them: go through the executor (or the ledger's \
                               Upkeep or Reader)";
                 breaches.push(source.breach(named.line, advice));
             }
@@ -193,11 +173,14 @@ fn only_the_executor_calls_both_layers() {
     holds(both_layers_door);
     let rule = both_layers_door;
     let claim = "use crate::ledger::{Claim, ClaimRequest};";
-    assert_eq!(planted(rule, "crates/runner/src/sweep.rs", claim), 1);
-    assert_eq!(planted(rule, "crates/runner/src/scheduler.rs", "use lockcore::LockBackend;"), 1);
+    assert_eq!(planted(rule, "crates/runner/src/job.rs", claim), 1);
+    assert_eq!(planted(rule, "crates/runner/src/engine/scheduler.rs", "use lockcore::LockBackend;"), 1);
     assert_eq!(planted(rule, "crates/runner/src/ledger/postgres/mod.rs", "use lockcore::LockBackend;"), 1);
-    assert_eq!(planted(rule, "crates/runner/src/runner.rs", "use lockcore::{LockBackend, RedisBackend};"), 0);
-    assert_eq!(planted(rule, "crates/runner/src/runner.rs", claim), 1);
+    assert_eq!(
+        planted(rule, "crates/runner/src/engine/replica.rs", "use lockcore::{LockBackend, RedisBackend};"),
+        0
+    );
+    assert_eq!(planted(rule, "crates/runner/src/engine/replica.rs", claim), 1);
     assert_eq!(planted(rule, "crates/runner/src/clock.rs", "use lockcore::{BootClock, BootInstant};"), 0);
-    assert_eq!(planted(rule, "crates/runner/src/executor/claim.rs", claim), 0);
+    assert_eq!(planted(rule, "crates/runner/src/engine/executor/claim.rs", claim), 0);
 }

@@ -66,8 +66,8 @@ async fn the_files_of_a_ledger_can_be_read_and_written_by_their_owner_only() {
         modes.sort();
         modes
     };
-    let private =
-        ["runner.db", "runner.db-shm", "runner.db-wal", "runner.db.lock"].map(|file| (file.to_owned(), 0o600));
+    let private = ["runner.db", "runner.db-shm", "runner.db-wal", "runner.db.lock"]
+        .map(|file| (file.to_owned(), 0o600));
     let scene = Scene::new();
     let first = scene.ledger().await;
     assert_eq!(modes(&scene), private);

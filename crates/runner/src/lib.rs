@@ -48,33 +48,29 @@
 //! under "Cancel safety".
 
 mod admin;
+mod builder;
 mod capture;
 mod cli;
 pub mod clock;
 pub mod config;
-mod executor;
+mod engine;
 pub mod firing;
 mod job;
 pub mod kinds;
 pub mod ledger;
-mod lifecycle;
-mod pulse;
-mod reconcile;
+mod operate;
 mod registry;
-mod runner;
-mod runtimes;
 pub mod schedule;
-mod scheduler;
-mod sweep;
 mod telemetry;
-mod upkeep;
+pub mod warden;
 
+pub use builder::{Builder, Runner};
+pub use engine::Parts;
+pub use engine::scheduler::Heart;
 pub use job::{Cancel, Cause, ContextParts, ErasedJob, Job, JobContext, JobError, Licence};
 /// The client of the ledger's databases, for what a job does in its [`Transaction`].
 pub use ledger::sqlx;
 pub use ledger::{EffectError, Transaction};
-pub use runner::{Builder, Parts, Runner};
-pub use scheduler::Heart;
 
 // The pages whose Rust has to compile and run as it stands.
 #[cfg(doctest)]

@@ -3,10 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::clock::Clock;
-use crate::lifecycle::Drain;
-use crate::pulse::Pulse;
-use crate::scheduler::LastBeat;
+use crate::engine::Site;
+use crate::engine::scheduler::LastBeat;
 
 /// The planner looks at the timetables every second, or every three if its heartbeat fails: one that
 /// has not for so long hangs.
@@ -15,9 +13,7 @@ const SILENCE: Duration = Duration::from_secs(5);
 /// What is asked, each time anew.
 #[derive(Clone, Debug)]
 pub(crate) struct Readiness {
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) drain: Drain,
-    pub(crate) pulse: Arc<Pulse>,
+    pub(crate) site: Site,
     pub(crate) last_beat: Arc<LastBeat>,
 }
 
@@ -28,13 +24,13 @@ impl Readiness {
     /// skipped, and a replica that is taken away for it would do neither.
     pub(super) fn missing(&self) -> Vec<String> {
         let mut missing = Vec::new();
-        if self.drain.is_closing() {
+        if self.site.drain.is_closing() {
             missing.push("draining: this replica takes no new firings".to_owned());
         }
-        if !self.pulse.is_beating() {
+        if !self.site.pulse.is_beating() {
             missing.push("the ledger does not answer".to_owned());
         }
-        match self.last_beat.age(self.clock.boot_now()) {
+        match self.last_beat.age(self.site.clock.boot_now()) {
             None => missing.push("the scheduler has not begun".to_owned()),
             Some(age) if age > SILENCE => {
                 missing.push(format!("the scheduler has not beaten for {} s", age.as_secs()));
@@ -56,19 +52,15 @@ mod tests {
     #[test]
     fn a_planner_that_stands_still_is_told_and_so_is_everything_else_that_is_missing() {
         let clock = Arc::new(ManualClock::new(DateTime::UNIX_EPOCH));
-        let readiness = Readiness {
-            clock: clock.clone(),
-            drain: Drain::default(),
-            pulse: Arc::new(Pulse::new(clock.clone())),
-            last_beat: Arc::default(),
-        };
+        let site = Site::new(clock.clone(), Arc::default());
+        let readiness = Readiness { site, last_beat: Arc::default() };
         assert_eq!(readiness.missing(), ["the ledger does not answer", "the scheduler has not begun"]);
         readiness.last_beat.beat(clock.boot_now());
         clock.advance(SILENCE);
         assert_eq!(readiness.missing(), ["the ledger does not answer"]);
         clock.advance(Duration::from_secs(2));
         assert_eq!(readiness.missing()[1], "the scheduler has not beaten for 7 s");
-        readiness.drain.close();
+        readiness.site.drain.close();
         assert!(readiness.missing()[0].starts_with("draining"));
         readiness.last_beat.beat(clock.boot_now());
         assert_eq!(readiness.missing().len(), 2);

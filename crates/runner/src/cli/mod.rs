@@ -21,10 +21,10 @@ pub(crate) use format::Format;
 
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, Environment};
-use crate::kinds::{WARDEN, warden_main};
+use crate::engine::{ledger_options, refused_addresses};
 use crate::ledger::{self, LedgerOptions};
 use crate::registry::Registry;
-use crate::runner::{ledger_options, refused_addresses};
+use crate::warden::{WARDEN, warden_main};
 
 /// It did not do what was asked.
 pub(crate) const FAILED: u8 = 1;

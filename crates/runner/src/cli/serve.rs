@@ -1,13 +1,28 @@
 //! `runner --config jobs.toml`: fires the jobs until told to stop.
 
 use std::process::ExitCode;
+use std::sync::Arc;
+
+use futures_util::future::OptionFuture;
 
 use super::{BAD_CONFIG, FAILED, STUCK, complain, complain_with_causes, logging};
+use crate::admin::{Admin, ListenError, Readiness};
+use crate::clock::SystemClock;
 use crate::config::Config;
-use crate::lifecycle::Drain;
-use crate::registry::Registry;
-use crate::runner::{StartError, replica};
-use crate::runtimes::Runtimes;
+use crate::engine::lifecycle::Signals;
+use crate::engine::runtimes::{Homes, Runtimes};
+use crate::engine::{Engine, Site, StartError};
+use crate::registry::{BoundJob, Registry};
+use crate::telemetry;
+
+/// Why a replica could not start.
+#[derive(Debug, thiserror::Error)]
+enum ServeError {
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+}
 
 /// Runs a replica.
 pub(crate) fn run(config: &Config, registry: &Registry) -> ExitCode {
@@ -22,17 +37,45 @@ pub(crate) fn run(config: &Config, registry: &Registry) -> ExitCode {
             return ExitCode::from(BAD_CONFIG);
         }
     };
-    let drain = Drain::default();
+    let site = Site::new(Arc::new(SystemClock::default()), Arc::default());
     let served = Runtimes::start(jobs.iter().map(|job| &**job))
-        .map_err(StartError::from)
-        .and_then(|runtimes| runtimes.run(async |homes| replica(config, &jobs, homes, drain.clone()).await));
+        .map_err(|error| ServeError::from(StartError::from(error)))
+        .and_then(|runtimes| runtimes.run(async |homes| serve(config, &jobs, homes, &site).await));
     match served {
-        Ok(_) if drain.is_stuck() => ExitCode::from(STUCK),
-        Ok(true) | Err(StartError::Stopped) => ExitCode::SUCCESS,
+        Ok(_) if site.drain.is_stuck() => ExitCode::from(STUCK),
+        Ok(true) | Err(ServeError::Start(StartError::Stopped)) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(FAILED),
         Err(error) => {
             complain_with_causes(&error);
             ExitCode::from(FAILED)
         }
+    }
+}
+
+/// Fires `jobs` until the replica has drained. Says whether it ended in order.
+///
+/// What `[admin]` serves is there before the ledger is waited for and after the last run has ended:
+/// whoever restarts what does not answer must not restart a replica that only waits.
+async fn serve(
+    config: &Config,
+    jobs: &[Arc<BoundJob>],
+    homes: Homes,
+    site: &Site,
+) -> Result<bool, ServeError> {
+    let mut signals = Signals::listen().map_err(StartError::from)?;
+    let last_beat = Arc::default();
+    let readiness = Readiness { site: site.clone(), last_beat: Arc::clone(&last_beat) };
+    let admin = match &config.admin {
+        Some(settings) => Some(Admin::bind(settings, readiness).await?),
+        None => None,
+    };
+    telemetry::begin(jobs.iter().map(|job| &job.spec.name));
+    let replica = async {
+        let engine = Engine::open(config, homes, site, &mut signals).await?;
+        Ok(engine.serve(config, jobs, &last_beat, signals).await)
+    };
+    tokio::select! {
+        ended = replica => ended,
+        Some(never) = OptionFuture::from(admin.map(Admin::serve)) => match never {},
     }
 }

@@ -4,9 +4,7 @@ mod command;
 mod http;
 mod size;
 mod sql;
-mod warden;
 
 pub use command::{Command, CommandParams};
 pub use http::{Http, HttpParams};
 pub use sql::{Sql, SqlParams};
-pub use warden::{WARDEN, WardenProgram, warden_main};

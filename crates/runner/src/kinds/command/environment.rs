@@ -5,8 +5,8 @@ use std::ffi::{OsStr, OsString};
 
 use tokio::process::Command;
 
-use crate::JobContext;
 use crate::firing;
+use crate::job::JobContext;
 
 /// Settings of the runner itself, which may hold secrets.
 const SETTINGS: &str = "RUNNER__";

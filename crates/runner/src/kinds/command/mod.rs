@@ -1,13 +1,13 @@
-//! The kind `command`: a program of the host, under a [warden](super::warden).
+//! The kind `command`: a program of the host, under a [warden](crate::warden).
 
 mod environment;
 mod params;
 
 use std::ffi::OsString;
 
-use super::warden::{Ended, Status, Ward, WardenProgram};
 use crate::capture::Capture;
-use crate::{Job, JobContext, JobError};
+use crate::job::{Job, JobContext, JobError};
+use crate::warden::{Ended, Status, Ward, WardenProgram};
 use environment::Withheld;
 pub use params::CommandParams;
 

@@ -10,7 +10,8 @@ use serde::de::{self, Deserialize, Deserializer, Error as _, Visitor};
 
 use super::trace;
 use crate::config::hinted;
-use crate::{JobContext, firing};
+use crate::firing;
+use crate::job::JobContext;
 
 /// What all requests say unless their job says otherwise.
 const USUAL: [(HeaderName, HeaderValue); 2] = [

@@ -21,7 +21,7 @@ use hyper::header::{
 use hyper::{Method, Request, StatusCode};
 
 use crate::config::show_duration;
-use crate::{Job, JobContext, JobError};
+use crate::job::{Job, JobContext, JobError};
 use exchange::{Answer, exchange};
 use kept::Kept;
 pub use params::HttpParams;

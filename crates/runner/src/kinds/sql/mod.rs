@@ -12,8 +12,8 @@ use sqlx::sqlite::{Sqlite, SqliteArguments};
 use sqlx::{AssertSqlSafe, SqlSafeStr as _, SqlStr};
 
 use crate::firing::instant;
+use crate::job::{Job, JobContext, JobError};
 use crate::ledger::Transaction;
-use crate::{Job, JobContext, JobError};
 pub use params::SqlParams;
 use script::{Bind, Script, Statement};
 

@@ -15,11 +15,11 @@ use super::refusal::Refusal;
 
 /// What to run and for how long. The environment is the warden's own, made by the runner.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::kinds) struct Task {
-    pub(in crate::kinds) argv: Vec<String>,
-    pub(in crate::kinds) cwd: Option<PathBuf>,
-    pub(in crate::kinds) kill_grace: Duration,
-    pub(in crate::kinds) until: Moment,
+pub(crate) struct Task {
+    pub(crate) argv: Vec<String>,
+    pub(crate) cwd: Option<PathBuf>,
+    pub(crate) kill_grace: Duration,
+    pub(crate) until: Moment,
 }
 
 /// What the runner says while the command runs.
@@ -42,18 +42,18 @@ pub(super) enum Report {
 
 /// How a command ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::kinds) struct Ended {
+pub(crate) struct Ended {
     /// Of the command itself.
-    pub(in crate::kinds) status: Status,
+    pub(crate) status: Status,
     /// The warden ended it because nobody moved its deadline in time.
-    pub(in crate::kinds) licence_ended: bool,
+    pub(crate) licence_ended: bool,
     /// How many processes outlived the command and had to be ended.
-    pub(in crate::kinds) left_behind: usize,
+    pub(crate) left_behind: usize,
 }
 
 /// How a process ended. No number stands for anything but itself: 127 is what the command said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::kinds) enum Status {
+pub(crate) enum Status {
     /// It exited with this status.
     Exit(i32),
     /// This signal killed it.
@@ -81,7 +81,7 @@ const SIGNALS: [&str; 31] = [
 
 /// A moment on the boot clock, which both processes read alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::kinds) struct Moment(Duration);
+pub(crate) struct Moment(Duration);
 
 impl From<BootInstant> for Moment {
     fn from(instant: BootInstant) -> Self {

@@ -9,12 +9,12 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, info, warn};
 
 use crate::config::Overlap;
-use crate::executor::{Executor, Ticket};
+use crate::engine::executor::{Executor, Ticket};
+use crate::engine::reconcile;
+use crate::engine::sweep::{Sweep, SweepTerms};
 use crate::firing::State;
 use crate::ledger::{Due, FiringId, JobRegistration, LedgerError, Upkeep};
-use crate::reconcile;
 use crate::registry::BoundJob;
-use crate::sweep::{Sweep, SweepTerms};
 use crate::telemetry;
 
 /// How many queued firings one poll takes.
@@ -91,10 +91,10 @@ impl Caretaker {
     /// Takes care until the replica drains.
     pub(crate) async fn run(mut self) {
         let period = Duration::from_secs(1).min(self.shortest_ttl() / 2);
-        let drain = self.executor.drain.clone();
+        let drain = self.executor.site.drain.clone();
         loop {
             let round = async {
-                self.executor.pulse.beating().await;
+                self.executor.site.pulse.beating().await;
                 let done = self.round().await;
                 self.note(done);
                 let polled = self.rest(self.out_of_step(period)).await;
@@ -112,12 +112,12 @@ impl Caretaker {
     /// second would find it running each time, and never take up what waits behind it.
     fn out_of_step(&self, period: Duration) -> Duration {
         let half = period / 2;
-        half + half.mul_f64(self.executor.jitter.draw() as f64 / u64::MAX as f64)
+        half + half.mul_f64(self.executor.site.jitter.draw() as f64 / u64::MAX as f64)
     }
 
     fn note(&self, done: Result<(), LedgerError>) {
         if let Err(error) = done {
-            self.executor.pulse.lost(&error);
+            self.executor.site.pulse.lost(&error);
             if !error.is_unavailable() {
                 warn!(error = &error as &dyn std::error::Error, "upkeep failed");
             }
@@ -152,7 +152,7 @@ impl Caretaker {
                 max_crashes: job.spec.max_crashes,
             })
         };
-        let swept = self.sweep.once(&*self.executor.clock, &*self.upkeep, terms).await?;
+        let swept = self.sweep.once(&*self.executor.site.clock, &*self.upkeep, terms).await?;
         if !swept.is_empty() {
             self.poll().await?;
         }
@@ -187,12 +187,12 @@ impl Caretaker {
 
     /// Looks for gaps: at the start, and then often enough that one is found within a ttl of its age.
     async fn reconcile(&mut self) -> Result<(), LedgerError> {
-        let now = self.executor.clock.boot_now();
+        let now = self.executor.site.clock.boot_now();
         let every = (self.shortest_ttl() / 2).clamp(Duration::from_secs(1), Duration::from_secs(10));
         if self.reconciled.is_some_and(|last| now.saturating_since(last) < every) {
             return Ok(());
         }
-        let pulse = &self.executor.pulse;
+        let pulse = &self.executor.site.pulse;
         let unknown = reconcile::once(&*self.upkeep, &self.jobs, pulse.now(), || pulse.is_beating()).await?;
         if !unknown.is_empty() {
             let names: Vec<_> = unknown.iter().map(|job| job.spec.name.as_str()).collect();
@@ -240,7 +240,7 @@ impl Caretaker {
 pub(crate) async fn prune(executor: Arc<Executor>, upkeep: Arc<dyn Upkeep>, retention: Duration) {
     let prune = async {
         loop {
-            executor.pulse.beating().await;
+            executor.site.pulse.beating().await;
             let pause = match upkeep.prune(retention, PRUNE_BATCH).await {
                 Ok(rows) => {
                     if rows > 0 {
@@ -249,7 +249,7 @@ pub(crate) async fn prune(executor: Arc<Executor>, upkeep: Arc<dyn Upkeep>, rete
                     PRUNE_EVERY
                 }
                 Err(error) => {
-                    executor.pulse.lost(&error);
+                    executor.site.pulse.lost(&error);
                     warn!(error = &error as &dyn std::error::Error, "could not prune; trying again later");
                     PRUNE_AGAIN
                 }
@@ -259,7 +259,7 @@ pub(crate) async fn prune(executor: Arc<Executor>, upkeep: Arc<dyn Upkeep>, rete
     };
     tokio::select! {
         biased;
-        () = executor.drain.closing() => {}
+        () = executor.site.drain.closing() => {}
         () = prune => {}
     }
 }

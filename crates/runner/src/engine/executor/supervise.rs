@@ -65,7 +65,7 @@ impl Supervision<'_> {
     /// is acknowledged.
     async fn keep_lease(&self, licensed: &watch::Sender<BootInstant>) -> Infallible {
         let budget = &self.spec.budget;
-        let clock = &*self.executor.clock;
+        let clock = &*self.executor.site.clock;
         let mut due = self.owned.leased_at + budget.ttl / 3;
         loop {
             sleep_until(clock, due).await;
@@ -86,7 +86,7 @@ impl Supervision<'_> {
                     return pending().await;
                 }
                 Err(error) => {
-                    self.executor.pulse.lost(&error);
+                    self.executor.site.pulse.lost(&error);
                     debug!(error = &error as &dyn std::error::Error, "heartbeat without an answer");
                     due = clock.boot_now() + budget.ttl / 12;
                 }
@@ -101,7 +101,7 @@ impl Supervision<'_> {
             tokio::select! {
                 // A run that woke from a freeze must stop before it looks at anything else.
                 biased;
-                () = sleep_until(&*self.executor.clock, end) => break,
+                () = sleep_until(&*self.executor.site.clock, end) => break,
                 Ok(()) = licensed.changed() => {}
             }
         }
@@ -131,7 +131,7 @@ impl Supervision<'_> {
                 }
                 Loss::Cap => {
                     telemetry::lock_lost(name, "cap");
-                    let late = self.executor.clock.boot_now() + self.spec.budget.ttl / 20;
+                    let late = self.executor.site.clock.boot_now() + self.spec.budget.ttl / 20;
                     // The cap is chosen to last as long as the timeout: where both end together, it
                     // is the job that was too long, not the lock that was too short.
                     self.stop(if late >= self.deadline { Cause::Timeout } else { Cause::RenewalCap });
@@ -152,8 +152,8 @@ impl Supervision<'_> {
     async fn mind_time(&self) -> Infallible {
         tokio::select! {
             biased;
-            () = sleep_until(&*self.executor.clock, self.deadline) => self.stop(Cause::Timeout),
-            () = self.executor.drain.interrupting() => self.stop(Cause::Drain),
+            () = sleep_until(&*self.executor.site.clock, self.deadline) => self.stop(Cause::Timeout),
+            () = self.executor.site.drain.interrupting() => self.stop(Cause::Drain),
         }
         pending().await
     }
@@ -170,12 +170,12 @@ impl Supervision<'_> {
         let _counted = telemetry::stuck();
         self.rest(self.executor.stuck_exit).await;
         error!(%cause, "still stuck: leaving, so that the run ends with this process");
-        self.executor.drain.give_up_on_stuck_run();
+        self.executor.site.drain.give_up_on_stuck_run();
         pending().await
     }
 
     async fn rest(&self, span: Duration) {
-        let clock = &*self.executor.clock;
+        let clock = &*self.executor.site.clock;
         sleep_until(clock, clock.boot_now() + span).await;
     }
 

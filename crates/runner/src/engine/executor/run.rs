@@ -61,14 +61,14 @@ impl Executor {
             fence = owned.fence().0,
             instance = %self.instance,
         );
-        let started = self.clock.boot_now();
+        let started = self.site.clock.boot_now();
         let deadline = started + job.spec.budget.timeout;
         let terms = EffectTerms {
             run: owned.run(),
             attempt: owned.won.attempt,
             lease: job.spec.budget.ttl,
             deadline,
-            clock: self.clock.clone(),
+            clock: self.site.clock.clone(),
         };
         let effect = Effect::new(self.effects.clone(), terms);
         let first = first_licence(&job.spec.budget, owned);
@@ -117,7 +117,7 @@ impl Executor {
             never = supervision.watch(hold, licence).instrument(span.clone()) => match never {},
         };
         drop(running);
-        let took = self.clock.boot_now().saturating_since(started);
+        let took = self.site.clock.boot_now().saturating_since(started);
         telemetry::run_duration(&job.spec.name, took);
         Ended { outcome: outcome(joined), cause: cancel.cause(), output: left.output(), effect, took, span }
     }
@@ -159,17 +159,16 @@ mod tests {
     use super::*;
     use crate::clock::ManualClock;
     use crate::config::{Config, Environment};
-    use crate::executor::{Fate, Ticket};
+    use crate::engine::Site;
+    use crate::engine::executor::{Fate, Ticket};
+    use crate::engine::queue::registrations;
+    use crate::engine::runtimes::Runtimes;
     use crate::firing::{Firing, Instance, Origin};
     use crate::job::ErasedJob;
     use crate::ledger::{
         Answer, Claim, ClaimRequest, Ending, Heartbeat, Ledger, LedgerOptions, Run, Settled, Settlement,
         Skip, Skipped, Won,
     };
-    use crate::lifecycle::Drain;
-    use crate::pulse::Pulse;
-    use crate::runtimes::Runtimes;
-    use crate::upkeep::registrations;
 
     /// A ledger whose replica is frozen for a whole lease at the moment its claim is answered.
     #[derive(Debug)]
@@ -250,8 +249,8 @@ mod tests {
             opened.upkeep.register(&registrations(std::iter::once(&job))).await.unwrap();
             let now = opened.reader.now().await.unwrap().now;
             let clock = Arc::new(ManualClock::new(now));
-            let pulse = Arc::new(Pulse::new(clock.clone()));
-            pulse.probe_once(&*opened.reader, &*opened.upkeep).await;
+            let site = Site::new(clock.clone(), Arc::default());
+            site.pulse.probe_once(&*opened.reader, &*opened.upkeep).await;
             let locks = Locks::new(
                 Arc::new(MemoryBackend::new(clock.clone())),
                 clock.clone(),
@@ -262,12 +261,9 @@ mod tests {
                 instance: Instance::new("host", Uuid::new_v4()),
                 locks,
                 ledger: Arc::new(FreezesAfterClaim { ledger: opened.ledger.clone(), clock: clock.clone() }),
-                pulse,
-                clock,
-                jitter: Arc::default(),
+                site,
                 permits: Arc::new(Semaphore::new(1)),
                 homes,
-                drain: Drain::default(),
                 effects: opened.effects.clone(),
                 turn: Arc::default(),
                 stuck_exit: Duration::from_secs(600),

@@ -27,7 +27,7 @@ impl Executor {
             match self.ledger.skip(&skip).await {
                 Ok(Skipped::NothingRunning) => {}
                 Ok(skipped) => return skipped_step(job, pass, reason, &skipped),
-                Err(error) => self.pulse.lost(&error),
+                Err(error) => self.site.pulse.lost(&error),
             }
         }
         self.wait_or_let_go(job, pass)
@@ -49,17 +49,17 @@ impl Executor {
         match self.ledger.skip(&skip(pass, reason, false)).await {
             Ok(skipped) => skipped_step(job, pass, reason, &skipped),
             Err(error) => {
-                self.pulse.lost(&error);
-                Step::Again(pass.pause(&self.jitter, Duration::from_secs(1)))
+                self.site.pulse.lost(&error);
+                Step::Again(pass.pause(&self.site.jitter, Duration::from_secs(1)))
             }
         }
     }
 
     fn wait_or_let_go(&self, job: &BoundJob, pass: &mut Passage) -> Step {
-        let now = self.clock.boot_now();
+        let now = self.site.clock.boot_now();
         let since: BootInstant = *pass.waiting_since.get_or_insert(now);
         if now.saturating_since(since) < job.spec.budget.ttl {
-            return Step::Again(pass.pause(&self.jitter, LONGEST_PAUSE));
+            return Step::Again(pass.pause(&self.site.jitter, LONGEST_PAUSE));
         }
         debug!(job = %job.spec.name, subject = pass.subject(), "let go: the job stayed busy for a whole ttl");
         Step::Over(Fate::LetGo)

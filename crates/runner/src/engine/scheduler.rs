@@ -16,10 +16,11 @@ use tokio_cron_scheduler::{Job as Beat, JobScheduler, JobSchedulerError};
 use tokio_util::task::TaskTracker;
 use tracing::debug;
 
-use crate::executor::{Executor, Ticket};
+use crate::engine::Site;
+use crate::engine::executor::{Executor, Ticket};
+use crate::engine::lifecycle::Drain;
+use crate::engine::pulse::Pulse;
 use crate::firing::{Firing, Origin};
-use crate::lifecycle::Drain;
-use crate::pulse::Pulse;
 use crate::registry::BoundJob;
 use crate::schedule::{self, Timetable};
 use crate::telemetry;
@@ -107,12 +108,11 @@ impl Scheduler {
         executor: Arc<Executor>,
         jobs: &[Arc<BoundJob>],
         firings: TaskTracker,
-        drain: Drain,
         last_beat: Arc<LastBeat>,
         heart: Heart,
         from: DateTime<Utc>,
     ) -> Self {
-        let pulse = executor.pulse.clone();
+        let Site { pulse, drain, .. } = executor.site.clone();
         // In the file's order, so that what falls due together is fired in that order.
         let mut groups: Vec<Group> = Vec::new();
         let mut places: HashMap<Timetable, usize> = HashMap::new();
@@ -164,7 +164,7 @@ impl Scheduler {
     }
 
     fn plan(&mut self) {
-        self.last_beat.beat(self.executor.clock.boot_now());
+        self.last_beat.beat(self.executor.site.clock.boot_now());
         let now = self.pulse.now();
         for group in &mut self.groups {
             for instant in group.plan(now, now + LOOK_AHEAD) {
@@ -172,7 +172,6 @@ impl Scheduler {
                     for shard in 0..job.spec.shards {
                         self.firings.spawn(fire(
                             self.executor.clone(),
-                            self.drain.clone(),
                             job.clone(),
                             Firing {
                                 job: job.spec.name.clone(),
@@ -208,12 +207,12 @@ async fn cron_heart(beat: Arc<Notify>) -> Result<JobScheduler, JobSchedulerError
 }
 
 /// Sleeps to the firing's exact moment, then walks it through the corridor.
-async fn fire(executor: Arc<Executor>, drain: Drain, job: Arc<BoundJob>, firing: Firing) {
+async fn fire(executor: Arc<Executor>, job: Arc<BoundJob>, firing: Firing) {
     let due = firing.scheduled_at + schedule::delay(&firing.job, firing.scheduled_at, job.spec.jitter);
     tokio::select! {
         biased;
-        () = drain.closing() => return,
-        () = executor.pulse.sleep_until(due) => {}
+        () = executor.site.drain.closing() => return,
+        () = executor.site.pulse.sleep_until(due) => {}
     }
     let fate = executor.execute(&job, Ticket::Fresh(firing)).await;
     debug!(job = %job.spec.name, ?fate, "walked");

@@ -56,7 +56,7 @@ impl Executor {
             lease: spec.budget.ttl,
         };
         loop {
-            let sent = self.clock.boot_now();
+            let sent = self.site.clock.boot_now();
             let claim = match self.ledger.claim(&request).await {
                 Ok(claim) => claim,
                 Err(error) => return self.unknown(job, pass, &request, &error).await,
@@ -97,13 +97,13 @@ impl Executor {
         if !pass.unsure {
             return Claimed::Won(Owned { won, leased_at: sent });
         }
-        let leased_at = self.clock.boot_now();
+        let leased_at = self.site.clock.boot_now();
         let run = Run { id: won.id, fence: won.fence };
         match self.ledger.heartbeat(run, job.spec.budget.ttl).await {
             Ok(Heartbeat::Alive { .. }) => Claimed::Won(Owned { won, leased_at }),
             Ok(Heartbeat::Lost) => Claimed::No(Step::Over(Fate::Elsewhere)),
             Err(error) => {
-                self.pulse.lost(&error);
+                self.site.pulse.lost(&error);
                 Claimed::No(Step::Again(Duration::from_millis(200)))
             }
         }
@@ -127,11 +127,11 @@ impl Executor {
             error!(job = %job.spec.name, subject, error = error as &dyn std::error::Error, "claim refused");
         }
         match self.ledger.confirm(request).await {
-            Ok(Some(won)) => self.owned(job, pass, won, self.clock.boot_now()).await,
-            Ok(None) => Claimed::No(Step::Again(pass.pause(&self.jitter, Duration::from_secs(1)))),
+            Ok(Some(won)) => self.owned(job, pass, won, self.site.clock.boot_now()).await,
+            Ok(None) => Claimed::No(Step::Again(pass.pause(&self.site.jitter, Duration::from_secs(1)))),
             Err(error) => {
-                self.pulse.lost(&error);
-                Claimed::No(Step::Again(pass.pause(&self.jitter, Duration::from_secs(1))))
+                self.site.pulse.lost(&error);
+                Claimed::No(Step::Again(pass.pause(&self.site.jitter, Duration::from_secs(1))))
             }
         }
     }

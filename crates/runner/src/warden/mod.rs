@@ -41,8 +41,8 @@ use orders::Orders;
 use refusal::Refusal;
 use vigil::Vigil;
 
-pub(super) use message::{Ended, Status};
-pub(super) use ward::Ward;
+pub(crate) use message::{Ended, Status};
+pub(crate) use ward::Ward;
 pub use ward::WardenProgram;
 
 /// The hidden subcommand that [`warden_main`] is: `main` must look for it before it reads anything

@@ -17,16 +17,14 @@ mod verdict;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockcore::{Jitter, Locks};
+use lockcore::Locks;
 use tokio::sync::{Notify, Semaphore};
 
-use crate::clock::Clock;
+use crate::engine::Site;
+use crate::engine::runtimes::Homes;
 use crate::firing::Instance;
 use crate::ledger::{Effects, Ledger};
-use crate::lifecycle::Drain;
-use crate::pulse::Pulse;
 use crate::registry::BoundJob;
-use crate::runtimes::Homes;
 
 pub(crate) use passage::{Fate, Ticket};
 
@@ -48,18 +46,12 @@ pub(crate) struct Executor {
     pub(crate) ledger: Arc<dyn Ledger>,
     /// Where jobs' own transactions come from.
     pub(crate) effects: Arc<dyn Effects>,
-    /// Whether the ledger answers, and its time.
-    pub(crate) pulse: Arc<Pulse>,
-    /// The replica's clocks.
-    pub(crate) clock: Arc<dyn Clock>,
-    /// The chance in this replica's waits.
-    pub(crate) jitter: Arc<Jitter>,
+    /// What it shares with the other parts of the replica.
+    pub(crate) site: Site,
     /// Runs at once on this replica.
     pub(crate) permits: Arc<Semaphore>,
     /// Where the jobs' code runs, so that it cannot stall what keeps its leases.
     pub(crate) homes: Homes,
-    /// How far the replica is on its way out.
-    pub(crate) drain: Drain,
     /// Told whenever a run has ended and its lock is free: what waits behind the job may have its turn.
     pub(crate) turn: Arc<Notify>,
     /// How long a run may ignore its cancellation before the replica gives up on itself.
@@ -78,7 +70,7 @@ impl Executor {
                 Step::Over(fate) => return fate,
                 Step::Again(pause) => tokio::select! {
                     biased;
-                    () = self.drain.closing() => return Fate::Drained,
+                    () = self.site.drain.closing() => return Fate::Drained,
                     () = tokio::time::sleep(pause) => {}
                 },
             }

@@ -33,7 +33,7 @@ impl Executor {
         let recorded = tokio::select! {
             biased;
             recorded = self.record(job, pass, owned, hold, &ended) => Some(recorded),
-            () = self.drain.abandoning() => None,
+            () = self.site.drain.abandoning() => None,
         };
         let (verdict, settled) = match recorded {
             Some((verdict, settled)) => (verdict, Some(settled)),
@@ -44,7 +44,7 @@ impl Executor {
                 let (state, reason) = verdict.words();
                 telemetry::firing(&job.spec.name, state, reason);
                 if state == State::Succeeded {
-                    telemetry::last_success(&job.spec.name, self.pulse.now());
+                    telemetry::last_success(&job.spec.name, self.site.pulse.now());
                 }
                 let error = verdict.error.as_deref();
                 match state {
@@ -102,7 +102,7 @@ impl Executor {
             match ended.effect.is_committed().await {
                 Ok(committed) => return committed,
                 Err(error) => {
-                    self.pulse.lost(&error);
+                    self.site.pulse.lost(&error);
                     warn!(error = &error as &dyn std::error::Error, "commit without an answer; asking again");
                     self.wait_unlocked(job, pass, hold).await;
                 }
@@ -121,7 +121,7 @@ impl Executor {
             match self.ledger.settle(settlement).await {
                 Ok(settled) => return settled,
                 Err(error) => {
-                    self.pulse.lost(&error);
+                    self.site.pulse.lost(&error);
                     warn!(error = &error as &dyn std::error::Error, "settle without an answer; asking again");
                     self.wait_unlocked(job, pass, hold).await;
                 }
@@ -134,7 +134,7 @@ impl Executor {
     /// until its cap.
     async fn wait_unlocked(&self, job: &BoundJob, pass: &mut Passage, hold: &mut Hold) {
         // Often enough that a ledger which has come back is told before any sweep may think us gone.
-        let pause = pass.pause(&self.jitter, (job.spec.budget.ttl / 12).min(Duration::from_secs(1)));
+        let pause = pass.pause(&self.site.jitter, (job.spec.budget.ttl / 12).min(Duration::from_secs(1)));
         let (lock, unsettled) = (std::mem::replace(hold, Hold::Unlocked), Step::Again(pause));
         tokio::join!(lock.release(job, &unsettled), tokio::time::sleep(pause));
     }

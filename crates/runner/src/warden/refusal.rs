@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 
 /// Why a command did not start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::kinds) struct Refusal {
+pub(crate) struct Refusal {
     /// For people.
-    pub(in crate::kinds) message: String,
+    pub(crate) message: String,
     /// Whether another attempt may help.
-    pub(in crate::kinds) retry: bool,
+    pub(crate) retry: bool,
 }
 
 impl Refusal {

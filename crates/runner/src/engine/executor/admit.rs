@@ -28,20 +28,20 @@ impl Executor {
     pub(super) async fn admit(&self, job: &BoundJob, pass: &Passage) -> Admission {
         let place = async {
             loop {
-                self.pulse.beating().await;
+                self.site.pulse.beating().await;
                 // The semaphore is never closed; if it were, the replica would be gone with it.
                 let Ok(permit) = self.permits.clone().acquire_owned().await else { return Admission::Closed };
-                if self.pulse.is_beating() {
+                if self.site.pulse.is_beating() {
                     return Admission::In(permit);
                 }
             }
         };
         tokio::select! {
             biased;
-            () = self.drain.closing() => Admission::Closed,
+            () = self.site.drain.closing() => Admission::Closed,
             admission = place => admission,
             () = self.start_deadline(job, pass) => {
-                if self.pulse.is_beating() { Admission::TooLate } else { Admission::LetGo }
+                if self.site.pulse.is_beating() { Admission::TooLate } else { Admission::LetGo }
             }
         }
     }
@@ -53,7 +53,7 @@ impl Executor {
             Ticket::Fresh(_) => {
                 let deadline = chrono::TimeDelta::from_std(job.spec.start_deadline).ok();
                 match deadline.and_then(|span| pass.due_at(&job.spec).checked_add_signed(span)) {
-                    Some(instant) => self.pulse.sleep_until(instant).await,
+                    Some(instant) => self.site.pulse.sleep_until(instant).await,
                     None => std::future::pending().await,
                 }
             }

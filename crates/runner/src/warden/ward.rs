@@ -13,8 +13,8 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use super::message::{self, Ended, Order, Report, Task};
 use super::refusal::Refusal;
 use super::{WARDEN, proc};
-use crate::JobContext;
 use crate::capture::Capture;
+use crate::job::JobContext;
 
 /// How long output may still come when everybody who was known to write it is gone.
 const DRAIN: Duration = Duration::from_millis(200);
@@ -44,7 +44,7 @@ impl WardenProgram {
     }
 
     /// A process to be made of it.
-    pub(in crate::kinds) fn process(&self) -> Command {
+    pub(crate) fn process(&self) -> Command {
         let mut process = Command::new(&self.0);
         process.arg0("runner").arg(WARDEN);
         process
@@ -59,7 +59,7 @@ impl Default for WardenProgram {
 
 /// The runner's hold on a warden. Dropping it closes the pipe, which ends the command.
 #[derive(Debug)]
-pub(in crate::kinds) struct Ward {
+pub(crate) struct Ward {
     orders: ChildStdin,
     reports: Lines<BufReader<ChildStdout>>,
     output: Option<ChildStderr>,
@@ -68,7 +68,7 @@ pub(in crate::kinds) struct Ward {
 
 /// Why there is no end of the command to report.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::kinds) enum WardError {
+pub(crate) enum WardError {
     /// There is no warden, and so no command.
     #[error("cannot start the command's warden")]
     NoWarden(#[source] io::Error),
@@ -82,7 +82,7 @@ pub(in crate::kinds) enum WardError {
 
 impl WardError {
     /// Whether another attempt may help.
-    pub(in crate::kinds) fn is_retry(&self) -> bool {
+    pub(crate) fn is_retry(&self) -> bool {
         match self {
             Self::NoWarden(_) | Self::Vanished(_) => true,
             Self::Refused(refusal) => refusal.retry,
@@ -92,7 +92,7 @@ impl WardError {
 
 impl Ward {
     /// Starts a warden; the command comes with [`tend`](Self::tend).
-    pub(in crate::kinds) fn spawn(mut process: Command) -> Result<Self, WardError> {
+    pub(crate) fn spawn(mut process: Command) -> Result<Self, WardError> {
         process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut warden = process.spawn().map_err(WardError::NoWarden)?;
         let pipes = (warden.stdin.take(), warden.stdout.take(), warden.stderr.take());
@@ -107,7 +107,7 @@ impl Ward {
     ///
     /// # Cancel safety
     /// Dropping it ends the command in the same way, but does not wait for that.
-    pub(in crate::kinds) async fn tend(
+    pub(crate) async fn tend(
         mut self,
         argv: &[String],
         cwd: Option<&Path>,

@@ -1,0 +1,237 @@
+//! The parts of a replica, constructed and wired together.
+
+use std::future::{Future, pending};
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockcore::{InvalidRedisUrl, Jitter, LockBackend, Locks};
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::JoinSet;
+use tokio_util::task::TaskTracker;
+use tracing::{error, info, warn};
+
+use super::executor::Executor;
+use super::layers::{lock_backend, open_ledger};
+use super::lifecycle::{Signals, run_until_drained};
+use super::queue::{Caretaker, prune, registrations};
+use super::runtimes::Homes;
+use super::scheduler::{Heart, LastBeat, Scheduler};
+use super::site::Site;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::firing::Instance;
+use crate::ledger::{LedgerError, Opened};
+use crate::registry::BoundJob;
+
+/// How long a run may ignore its cancellation before its replica gives up on itself.
+const STUCK_EXIT: Duration = Duration::from_secs(600);
+
+/// What a replica stands on: who it is, its clocks, and both layers.
+#[derive(Clone, Debug)]
+pub struct Parts {
+    /// In whose name it locks and claims; no two replicas may share one.
+    pub instance: Instance,
+    /// Its clocks.
+    pub clock: Arc<dyn Clock>,
+    /// The chance in its waits.
+    pub jitter: Arc<Jitter>,
+    /// What wakes its planner.
+    pub heart: Heart,
+    /// Layer one.
+    pub locks: Arc<dyn LockBackend>,
+    /// Layer two.
+    pub ledger: Opened,
+}
+
+/// Both layers, opened, and the corridor between them: what a replica and `exec` have in common.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    pub(crate) executor: Arc<Executor>,
+    pub(crate) opened: Opened,
+    heart: Heart,
+    /// Ended when the engine is dropped.
+    background: JoinSet<Result<(), String>>,
+}
+
+/// Why a replica could not start.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StartError {
+    #[error("could not open the ledger")]
+    Ledger(#[from] LedgerError),
+    #[error("could not use the lock's url")]
+    Lock(#[from] InvalidRedisUrl),
+    #[error("stopped before the ledger answered")]
+    Stopped,
+    #[error("could not start: {0}")]
+    System(#[from] std::io::Error),
+}
+
+/// Fires `jobs` on `parts` until `stop` ends, then drains as at a signal. Everything runs on the caller's
+/// runtime. Says whether it ended in order.
+///
+/// # Cancel safety
+/// Dropped, it fires nothing more and lets go of its runs only with the runtime.
+pub(crate) async fn embed(
+    parts: Parts,
+    config: &Config,
+    jobs: &[Arc<BoundJob>],
+    stop: impl Future<Output = ()>,
+) -> bool {
+    let site = Site::new(parts.clock, parts.jitter);
+    let layers = Layers { instance: parts.instance, locks: parts.locks, ledger: parts.ledger };
+    let last_beat = Arc::default();
+    let replica = async {
+        let homes = Homes::all_on(&Handle::current());
+        let engine = Engine::on(layers, config, homes, &site, parts.heart).await;
+        engine.serve(config, jobs, &last_beat, Signals::none()).await
+    };
+    let stopped = async {
+        stop.await;
+        site.drain.close();
+        pending().await
+    };
+    tokio::select! {
+        biased;
+        in_order = replica => in_order,
+        never = stopped => never,
+    }
+}
+
+/// Who the replica is, and both of its layers.
+struct Layers {
+    instance: Instance,
+    locks: Arc<dyn LockBackend>,
+    ledger: Opened,
+}
+
+impl Engine {
+    /// Opens both layers. A ledger that is away is waited for, a lock's server that is away is not:
+    /// the row alone still guards.
+    ///
+    /// # Errors
+    /// [`StartError`]; a signal ends the wait for the ledger.
+    pub(crate) async fn open(
+        config: &Config,
+        homes: Homes,
+        site: &Site,
+        signals: &mut Signals,
+    ) -> Result<Self, StartError> {
+        let ledger = tokio::select! {
+            opened = open_ledger(config) => opened?,
+            () = signals.next() => return Err(StartError::Stopped),
+        };
+        let layers = Layers {
+            instance: Instance::new(&host_name(), uuid::Uuid::new_v4()),
+            locks: lock_backend(config, &site.clock, &homes.keepalive)?,
+            ledger,
+        };
+        tokio::select! {
+            biased;
+            engine = Self::on(layers, config, homes, site, Heart::Cron) => Ok(engine),
+            () = signals.next() => Err(StartError::Stopped),
+        }
+    }
+
+    /// The corridor between the two layers, once the ledger has answered.
+    async fn on(layers: Layers, config: &Config, homes: Homes, site: &Site, heart: Heart) -> Self {
+        let Layers { instance, locks, ledger: opened } = layers;
+        let mut background = JoinSet::new();
+        let (pulse, reader, upkeep) = (site.pulse.clone(), opened.reader.clone(), opened.upkeep.clone());
+        background.spawn(async move {
+            pulse.probe(&*reader, &*upkeep).await;
+            Ok(())
+        });
+        // Nothing is planned before the ledger has told its time: this host's clock may be hours ahead,
+        // and the plan would then begin hours late.
+        site.pulse.beating().await;
+        let locks = Locks::new(locks, site.clock.clone(), homes.keepalive.clone());
+        let executor = Arc::new(Executor {
+            namespace: config.runner.namespace.clone(),
+            instance,
+            locks: locks.with_jitter(site.jitter.clone()),
+            ledger: opened.ledger.clone(),
+            effects: opened.effects.clone(),
+            site: site.clone(),
+            permits: Arc::new(Semaphore::new(config.runner.max_concurrent)),
+            homes,
+            turn: Arc::new(Notify::new()),
+            stuck_exit: STUCK_EXIT,
+        });
+        Self { executor, opened, heart, background }
+    }
+
+    /// Fires `jobs` until the replica has drained. Says whether it ended in order.
+    pub(crate) async fn serve(
+        mut self,
+        config: &Config,
+        jobs: &[Arc<BoundJob>],
+        last_beat: &Arc<LastBeat>,
+        signals: Signals,
+    ) -> bool {
+        let Site { pulse, drain, .. } = self.executor.site.clone();
+        let firings = TaskTracker::new();
+        // Before the ledger knows the jobs: what falls due from then on is ours to fire, not a gap.
+        let from = pulse.now();
+        if let Err(error) = self.opened.upkeep.register(&registrations(jobs.iter())).await {
+            // The caretaker goes on trying; until then claims answer that the job is unknown.
+            warn!(error = &error as &dyn std::error::Error, "could not register the jobs yet");
+        }
+        let scheduler =
+            Scheduler::new(self.executor.clone(), jobs, firings.clone(), last_beat.clone(), self.heart, from);
+        let caretaker = Caretaker::new(
+            self.executor.clone(),
+            self.opened.upkeep.clone(),
+            jobs,
+            firings.clone(),
+            config.lock.ttl,
+        );
+        let (executor, upkeep, retention) =
+            (self.executor.clone(), self.opened.upkeep.clone(), config.ledger.retention);
+        self.background.spawn(async move { scheduler.run().await.map_err(|error| error.to_string()) });
+        self.background.spawn(async move {
+            caretaker.run().await;
+            Ok(())
+        });
+        self.background.spawn(async move {
+            prune(executor, upkeep, retention).await;
+            Ok(())
+        });
+        info!(instance = %self.executor.instance, jobs = jobs.len(), namespace = %config.runner.namespace, "ready");
+        let grace = config.runner.shutdown_grace;
+        let parting = jobs.iter().map(|job| job.spec.budget.kill_grace).max().unwrap_or_default();
+        let drained = run_until_drained(signals, &drain, &firings, grace, parting + Duration::from_secs(3));
+        let mut in_order = true;
+        tokio::pin!(drained);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut drained => break,
+                Some(ended) = self.background.join_next() => {
+                    if let Some(what) = fault(ended, drain.is_closing()) {
+                        error!(what, "a part of the replica ended by itself; leaving");
+                        in_order = false;
+                        drain.close();
+                    }
+                }
+            }
+        }
+        self.background.shutdown().await;
+        info!("bye");
+        in_order
+    }
+}
+
+/// What is wrong with a background task that has ended, if anything is.
+fn fault(ended: Result<Result<(), String>, tokio::task::JoinError>, expected: bool) -> Option<String> {
+    match ended {
+        Ok(Ok(())) if expected => None,
+        Ok(Ok(())) => Some("it returned".into()),
+        Ok(Err(error)) => Some(error),
+        Err(error) => Some(error.to_string()),
+    }
+}
+
+fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}

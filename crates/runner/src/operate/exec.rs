@@ -1,0 +1,81 @@
+//! Runs one firing of a job now, in this process, through both layers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DurationRound, TimeDelta};
+
+use crate::clock::SystemClock;
+use crate::config::Config;
+use crate::engine::executor::{Fate, Ticket};
+use crate::engine::lifecycle::Signals;
+use crate::engine::queue::registrations;
+use crate::engine::runtimes::Runtimes;
+use crate::engine::{Engine, Site, StartError};
+use crate::firing::{Firing, Origin};
+use crate::registry::BoundJob;
+
+/// How long the second signal waits for a run that cannot be stopped.
+const PARTING: Duration = Duration::from_secs(1);
+
+/// What came of it.
+#[derive(Debug)]
+pub(crate) enum Executed {
+    /// The walk of the firing has ended.
+    Ended(Fate),
+    /// The run did not end, neither by itself nor when it was asked to; it ends with this process.
+    LeftBehind,
+    /// The run has ignored its cancellation for so long that this process must end.
+    Stuck,
+}
+
+/// Runs `job` once. Owns its runtimes, so it must not be called from within one. A signal asks the run to
+/// stop, the next one leaves it behind.
+///
+/// # Errors
+/// [`StartError`] when a layer cannot be opened.
+pub(crate) fn exec(config: &Config, job: &Arc<BoundJob>) -> Result<Executed, StartError> {
+    let site = Site::new(Arc::new(SystemClock::default()), Arc::default());
+    let walked = Runtimes::start([&**job])?.run(async |homes| {
+        let mut signals = Signals::listen()?;
+        let engine = Engine::open(config, homes, &site, &mut signals).await?;
+        engine.opened.upkeep.register(&registrations(std::iter::once(job))).await?;
+        Ok::<_, StartError>(walk(&engine, job, signals).await)
+    })?;
+    Ok(match walked {
+        _ if site.drain.is_stuck() => Executed::Stuck,
+        Some(fate) => Executed::Ended(fate),
+        None => Executed::LeftBehind,
+    })
+}
+
+/// The firing's fate; none if the run ends neither by itself nor when asked to, and ends with this process.
+async fn walk(engine: &Engine, job: &BoundJob, mut signals: Signals) -> Option<Fate> {
+    let Site { pulse, drain, .. } = &engine.executor.site;
+    let now = pulse.now();
+    let firing = Firing {
+        job: job.spec.name.clone(),
+        scheduled_at: now.duration_trunc(TimeDelta::milliseconds(1)).unwrap_or(now),
+        shard: 0,
+        trigger_key: uuid::Uuid::new_v4().to_string(),
+        origin: Origin::Manual,
+    };
+    let walk = engine.executor.execute(job, Ticket::Fresh(firing));
+    tokio::pin!(walk);
+    loop {
+        tokio::select! {
+            biased;
+            fate = &mut walk => return Some(fate),
+            () = drain.stuck() => return None,
+            // What waits for the ledger or the lock leaves off now, and can still say how far it came.
+            () = drain.abandoning() => return tokio::time::timeout(PARTING, &mut walk).await.ok(),
+            // Someone waits at the terminal: the first signal stops the run, the next one us.
+            () = signals.next() => {
+                if drain.is_closing() {
+                    drain.abandon();
+                }
+                drain.interrupt();
+            }
+        }
+    }
+}
