@@ -107,13 +107,14 @@ fn every_link_of_a_document_leads_somewhere() {
     }
 }
 
-/// Without a line in Cargo.toml a file below `tests/` is never compiled.
+/// Without a line in Cargo.toml a `main.rs` below `tests/` is never compiled. What lies beside the folders of
+/// the test programs belongs to none of them.
 fn wiring(project: &[Source]) -> Vec<String> {
     let manifest = project.iter().find(|source| source.path == "crates/runner/Cargo.toml");
     let manifest = manifest.map_or("", |manifest| manifest.text.as_str());
     let is_root = |source: &&Source| {
-        let path = Path::new(&source.path);
-        source.is_rust() && path.parent() == Some(Path::new("tests"))
+        let below = source.path.strip_prefix("tests/").filter(|_| source.is_rust());
+        below.is_some_and(|below| !below.contains('/') || below.ends_with("/main.rs"))
     };
     let unwired = project
         .iter()
@@ -128,5 +129,6 @@ fn wiring(project: &[Source]) -> Vec<String> {
 fn every_integration_test_is_wired() {
     holds(wiring);
     assert_eq!(planted(wiring, "tests/forgotten.rs", ""), 1);
+    assert_eq!(planted(wiring, "tests/forgotten/main.rs", ""), 1);
     assert_eq!(planted(wiring, "tests/house/source.rs", ""), 0);
 }

@@ -62,7 +62,7 @@ fn environment_door(project: &[Source]) -> Vec<String> {
         ("crates/runner/src/warden/", "it is started by its own name and looks at its process group"),
     ];
     const ADVICE: &str = "environment and files are read under config/: take the value as an argument, or \
-                          give tests/house.rs an exception and its reason";
+                          give tests/house/names.rs an exception and its reason";
     let others: Vec<_> = product(project).filter(|source| !is_excepted(source, OWNERS)).collect();
     let doors: [&[&str]; 5] = [&["std", "env"], &["std", "fs"], &["tokio", "fs"], &["env"], &["fs"]];
     // Arguments are no environment: whoever owns the process may read them.

@@ -44,9 +44,10 @@ fn rooms_door(project: &[Source]) -> Vec<String> {
         let module = module_of(source.path.trim_start_matches(HOUSE));
         let Some(room) = module.first() else { continue };
         let Some(doors) = rooms.get(room.as_str()) else {
-            breaches.push(
-                source.breach(1, &format!("{room} is a new room: give it a line in DOORS of tests/house.rs")),
-            );
+            breaches.push(source.breach(
+                1,
+                &format!("{room} is a new room: give it a line in DOORS of tests/house/rooms.rs"),
+            ));
             continue;
         };
         for named in paths(&source.code()) {

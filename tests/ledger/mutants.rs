@@ -38,9 +38,14 @@ impl Taken {
 impl Condition {
     /// The full name of its test over a ledger. Some are about one of them only.
     fn test_over(&self, dialect: Dialect) -> String {
-        let of_one_only = ["in_flight::", "servers::"].iter().any(|room| self.test.starts_with(room))
-            || self.test.contains("::in_");
-        if of_one_only { self.test.to_owned() } else { format!("{}::{}", dialect.word(), self.test) }
+        let of_postgres_only = ["in_flight::", "servers::"].iter().any(|room| self.test.starts_with(room));
+        if of_postgres_only {
+            format!("postgres::{}", self.test)
+        } else if self.test.contains("::in_") {
+            format!("conformance::{}", self.test)
+        } else {
+            format!("conformance::{}::{}", dialect.word(), self.test)
+        }
     }
 
     fn mutants(&self, dialect: Dialect) -> impl Iterator<Item = Mutant> {
@@ -180,8 +185,9 @@ impl Condition {
         };
         let (room, name) = self.test.rsplit_once("::").unwrap();
         let room = room.split("::").next().unwrap_or_default();
+        let folder = if ["in_flight", "servers"].contains(&room) { "postgres" } else { "conformance" };
         format!(
-            "| {} | {} | {} | {} | `tests/ledger/{room}.rs::{name}` |",
+            "| {} | {} | {} | {} | `tests/ledger/{folder}/{room}.rs::{name}` |",
             self.words,
             places(Dialect::Postgres),
             places(Dialect::Sqlite),

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+use crate::wait_until_blocking;
+
 /// Appends one line for each moment of a run. `$1` is the file, `$2` the pauses between ticks.
 ///
 /// One `printf` is one `write` to a file opened for appending, so lines of many processes never
@@ -138,6 +140,29 @@ impl Effects {
     pub fn instants(&self, job: &str) -> BTreeSet<DateTime<Utc>> {
         let mine = |effect: &Effect| effect.kind == EffectKind::Start && effect.job == job;
         self.all().into_iter().filter(mine).map(|effect| effect.scheduled_at).collect()
+    }
+
+    /// Waits until `count` firings of `job` have been started.
+    ///
+    /// # Panics
+    /// When fewer have been started at the deadline.
+    #[track_caller]
+    pub fn wait_for_starts(&self, job: &str, count: usize, deadline: Duration) {
+        wait_until_blocking(deadline, || match self.instants(job).len() {
+            seen if seen >= count => Ok(()),
+            seen => Err(format!("{seen} of {count} firings of {job} have started")),
+        });
+    }
+
+    /// Every firing of `job` that was started was started once.
+    ///
+    /// # Panics
+    /// When one was started twice.
+    #[track_caller]
+    pub fn assert_nothing_doubled(&self, job: &str) {
+        let firings = self.effects_per_firing().into_iter();
+        let doubled: Vec<_> = firings.filter(|((name, ..), count)| name == job && *count > 1).collect();
+        assert!(doubled.is_empty(), "started more than once: {doubled:#?}");
     }
 
     /// Pairs of runs of `job` that worked at the same time in the same shard, as text for a failure

@@ -5,25 +5,35 @@
 //! the value that started it.
 
 #![expect(
+    clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::disallowed_methods,
     reason = "a test rig fails by panicking, with what it saw, and watches the product by the host's own clocks"
 )]
 
+mod account;
+pub mod client;
+mod cluster;
 mod deployment;
 mod effects;
+mod itself;
 mod lines;
 mod lock_watch;
 mod mutants;
 pub mod oracle;
+pub mod past;
 pub mod postgres;
 mod proxy;
 mod redis;
 mod replica;
+pub mod rows;
+pub mod scene;
 mod trap;
 mod wait;
 
+pub use account::Account;
+pub use cluster::Cluster;
 pub use deployment::{Deployment, Finished};
 pub use effects::{Effect, EffectKind, Effects, FiringKey};
 pub use lines::Lines;
@@ -33,5 +43,6 @@ pub use postgres::{PrivatePgBouncer, PrivatePostgres};
 pub use proxy::{Mode, Proxy};
 pub use redis::PrivateRedis;
 pub use replica::{Replica, ReplicaBuilder};
+pub use scene::{Scene, Wire};
 pub use trap::{Bait, Held, Snap};
-pub use wait::{wait_until, wait_until_blocking};
+pub use wait::{let_pass, wait_until, wait_until_blocking};

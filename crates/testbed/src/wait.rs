@@ -49,6 +49,11 @@ pub fn wait_until_blocking<T>(deadline: Duration, mut probe: impl FnMut() -> Res
     }
 }
 
+/// Lets real time pass: the fault under test is a span of time.
+pub fn let_pass(span: Duration) {
+    std::thread::sleep(span);
+}
+
 struct Patience {
     since: Instant,
     deadline: Duration,

@@ -1,0 +1,50 @@
+//! The doors of the house, held by a test that reads the sources.
+//!
+//! Each rule is a function from the project to what breaks it; each has a test over the project,
+//! and planted breaches that it must find.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod documents;
+mod files;
+mod names;
+mod paths;
+mod rooms;
+mod source;
+mod words;
+
+use source::{Source, project};
+
+/// A rule: what in the project breaks it, and what to do about each.
+type Rule = fn(&[Source]) -> Vec<String>;
+
+#[track_caller]
+fn holds(rule: Rule) {
+    let breaches = rule(&project());
+    assert!(breaches.is_empty(), "\n{}\n", breaches.join("\n"));
+}
+
+/// How many breaches a rule finds in a project of one file.
+fn planted(rule: Rule, path: &str, text: &str) -> usize {
+    rule(&[Source::new(path, text)]).len()
+}
+
+fn product(project: &[Source]) -> impl Iterator<Item = &Source> {
+    project.iter().filter(|source| source.is_product())
+}
+
+#[test]
+fn the_rules_see_the_whole_project() {
+    let project = project();
+    for path in [
+        "crates/lockcore/src/lib.rs",
+        "crates/runner/src/lib.rs",
+        "Cargo.toml",
+        ".ci/run",
+        "tests/house/main.rs",
+    ] {
+        assert!(project.iter().any(|source| source.path == path), "{path} is not seen");
+    }
+    assert!(product(&project).count() > 10);
+    assert!(!project.iter().any(|source| source.path.contains("target/")));
+}

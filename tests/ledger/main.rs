@@ -1,0 +1,12 @@
+//! The ledgers: PostgreSQL, SQLite, and the book in memory that simulated worlds stand on.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod book;
+mod conditions;
+mod conformance;
+mod fixture;
+mod mutants;
+mod postgres;
+mod sqlite;
+mod worlds;

@@ -1,0 +1,110 @@
+//! Users' code that blocks every thread it can get.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use runner::{Job, JobContext, JobError, Runner};
+use serde::Deserialize;
+use testbed::{Cluster, Deployment, PrivatePostgres, Replica};
+
+/// Tells this test program to be a replica with kinds of its own.
+const AS_REPLICA: &str = "BLOCKING_REPLICA_CONFIG";
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BlockParams {
+    seconds: u64,
+}
+
+/// Blocks every thread of the runtime it runs on, at once and without ever yielding.
+struct Block(BlockParams);
+
+impl Job for Block {
+    async fn run(&self, _: &JobContext) -> Result<(), JobError> {
+        let span = Duration::from_secs(self.0.seconds);
+        let mut tasks = tokio::task::JoinSet::new();
+        for _ in 1..tokio::runtime::Handle::current().metrics().num_workers() {
+            tasks.spawn(async move { std::thread::sleep(span) });
+        }
+        // The other threads have to take their tasks over before this one blocks.
+        tokio::task::yield_now().await;
+        std::thread::sleep(span);
+        tasks.join_all().await;
+        Ok(())
+    }
+}
+
+#[test]
+fn as_a_replica() {
+    #[expect(clippy::disallowed_methods, reason = "how the test tells its own program what to be")]
+    let Ok(config) = std::env::var(AS_REPLICA) else {
+        return;
+    };
+    let code = Runner::builder()
+        .kind("block", |params: BlockParams| Ok(Block(params)))
+        .kind("touch", |_: toml::Table| Ok(Touch))
+        .main_from(["runner".into(), "--config".into(), config.into()]);
+    std::process::exit(if code == ExitCode::SUCCESS { 0 } else { 1 });
+}
+
+fn replica(deployment: &Deployment) -> Replica {
+    let config = deployment.config();
+    Replica::builder(&std::env::current_exe().unwrap())
+        .arg(testbed::test_name!(as_a_replica))
+        .arg("--exact")
+        .arg("--nocapture")
+        .env(AS_REPLICA, config)
+        .cwd(deployment.dir())
+        .spawn()
+}
+
+/// A Rust job of another kind, which only has to get its turn.
+struct Touch;
+
+impl Job for Touch {
+    async fn run(&self, _: &JobContext) -> Result<(), JobError> {
+        Ok(())
+    }
+}
+
+/// The job blocks every thread of its runtime for more than three times its lease: only renewals and
+/// heartbeats from elsewhere can keep it.
+#[test]
+fn a_job_that_blocks_every_thread_loses_no_lease_and_holds_up_no_firing_of_other_kinds() {
+    let cluster = Cluster::start();
+    let database = cluster.postgres.create_database();
+    let deployment = Deployment::new(&std::env::current_exe().unwrap())
+        .redis(cluster.redis.url())
+        .ledger(database.clone())
+        .ttl("3s")
+        .jobs(
+            r#"
+            [jobs.block]
+            kind = "block"
+            params = { seconds = 10 }
+            every = "2m"
+            timeout = "60s"
+
+            [jobs.touch]
+            kind = "touch"
+            every = "1s"
+            "#,
+        );
+    let mut replica = replica(&deployment);
+    let of_the_run = |line: &str| line.contains("job=block");
+    replica.wait_for_line(Duration::from_secs(130), |line| of_the_run(line) && line.contains("started"));
+    let mark = replica.lines().mark();
+    let end = replica.lines().wait_for(mark, Duration::from_secs(30), |line| of_the_run(line));
+    assert!(end.contains("succeeded") && end.contains("attempt=1"), "{end}");
+    let meanwhile = replica.lines().since(mark);
+    let touched =
+        meanwhile.iter().filter(|line| line.contains("job=touch") && line.contains("succeeded")).count();
+    assert!(touched >= 9, "{touched} of about ten other firings: {meanwhile:#?}");
+    let rows = PrivatePostgres::sql_at(
+        &database,
+        "SELECT count(*) FROM runner_firings WHERE job = 'touch' AND started_at - scheduled_at > interval '1 second'",
+    );
+    assert_eq!(rows.trim(), "0", "firings of another kind were claimed late");
+    replica.terminate();
+    assert!(replica.wait_exit(Duration::from_secs(15)).success());
+}
