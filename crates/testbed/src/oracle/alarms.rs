@@ -59,5 +59,4 @@ fn holds_word(line: &str, word: &str) -> bool {
 }
 
 #[cfg(test)]
-#[path = "planted_alarms.rs"]
 mod planted;

@@ -222,5 +222,4 @@ fn states_are_legal(history: &History, judgement: &mut Judgement) {
 }
 
 #[cfg(test)]
-#[path = "planted.rs"]
 pub(super) mod planted;

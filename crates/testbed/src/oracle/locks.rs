@@ -156,5 +156,4 @@ fn replay(witness: &Witness) -> Story {
 }
 
 #[cfg(test)]
-#[path = "planted_locks.rs"]
 mod planted;

@@ -92,5 +92,4 @@ fn late_births(history: &History) -> Vec<Birth<'_>> {
 }
 
 #[cfg(test)]
-#[path = "planted_trail.rs"]
 mod planted;
