@@ -3,7 +3,6 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod book;
-mod conditions;
 mod conformance;
 mod fixture;
 mod mutants;

@@ -1,14 +1,24 @@
-//! Each condition of the statements, taken out: a test must notice.
+//! Each condition of the statements, taken out: a test must fail. The conditions stand beside the statements, in
+//! `NAME.conditions.toml`.
 
 use std::path::{Path, PathBuf};
 
-use testbed::{Cut, Mutant, PrivatePostgres, assert_every_mutant_is_caught, assert_lists};
-
-use crate::conditions::{CONDITIONS, Condition, Dialect, SPARE, Spare, Taken};
+use testbed::{
+    Conditions, Mutant, PrivatePostgres, Spare, assert_every_mutant_is_caught, assert_lists, condition_rows,
+};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
+
+/// Which ledger's statements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Dialect {
+    Postgres,
+    Sqlite,
+}
+
+const DIALECTS: [Dialect; 2] = [Dialect::Postgres, Dialect::Sqlite];
 
 impl Dialect {
     const fn word(self) -> &'static str {
@@ -18,44 +28,30 @@ impl Dialect {
         }
     }
 
-    /// Where a statement stands, from the root of the workspace.
-    fn file(self, name: &str) -> String {
-        let dialect = self.word();
-        match name {
-            "0001_ledger" => format!("migrations/{dialect}/{name}.sql"),
-            _ => format!("crates/runner/src/ledger/{dialect}/sql/{name}.sql"),
+    /// The folder of its statements.
+    fn statements(self) -> String {
+        format!("crates/runner/src/ledger/{}/sql", self.word())
+    }
+
+    /// The conditions of its schema, then those of its statements.
+    fn conditions(self) -> Vec<Conditions> {
+        let folders = [format!("migrations/{}", self.word()), self.statements()];
+        folders.iter().flat_map(|folder| Conditions::in_folder(&root(), folder, "sql")).collect()
+    }
+
+    /// The full name of a test: the suite is one text, and runs over each ledger.
+    fn test_named(self, test: &str) -> String {
+        match test.strip_prefix("conformance::") {
+            Some(claim) => format!("conformance::{}::{claim}", self.word()),
+            None => test.to_owned(),
         }
-    }
-}
-
-impl Taken {
-    fn cuts(&self) -> Vec<Cut> {
-        let pieces = std::iter::once(&self.first).chain(self.also);
-        pieces.map(|&(file, text, put)| Cut { file: self.dialect.file(file), text, put }).collect()
-    }
-}
-
-impl Condition {
-    /// The full name of its test over a ledger. Some are about one of them only.
-    fn test_over(&self, dialect: Dialect) -> String {
-        let of_postgres_only = ["in_flight::", "servers::"].iter().any(|room| self.test.starts_with(room));
-        if of_postgres_only {
-            format!("postgres::{}", self.test)
-        } else if self.test.contains("::in_") {
-            format!("conformance::{}", self.test)
-        } else {
-            format!("conformance::{}::{}", dialect.word(), self.test)
-        }
-    }
-
-    fn mutants(&self, dialect: Dialect) -> impl Iterator<Item = Mutant> {
-        let taken = self.taken.iter().filter(move |taken| taken.dialect == dialect);
-        taken.map(move |taken| Mutant { cuts: taken.cuts(), test: self.test_over(dialect) })
     }
 }
 
 fn every_mutant_is_caught(dialect: Dialect) {
-    let mutants: Vec<_> = CONDITIONS.iter().flat_map(|condition| condition.mutants(dialect)).collect();
+    let conditions = dialect.conditions();
+    let mutants: Vec<Mutant> =
+        conditions.iter().flat_map(|of| of.mutants(|test| dialect.test_named(test))).collect();
     let server = match dialect {
         Dialect::Postgres => Some(PrivatePostgres::shared()),
         Dialect::Sqlite => None,
@@ -100,20 +96,8 @@ fn beginnings(statement: &str) -> Vec<usize> {
     found
 }
 
-/// Statements that decide nothing: they make tables, clean up, or tell the time.
-const WITHOUT_CONDITIONS: [&str; 3] = ["migrations_", "now", "effect_cleanse"];
-
-/// The conditions of a statement that no mutant lacks and that are not said to be spare.
-fn left_out(dialect: Dialect, name: &str, statement: &str) -> Vec<String> {
-    let taken =
-        CONDITIONS.iter().flat_map(|condition| condition.taken).filter(|taken| taken.dialect == dialect);
-    let taken = taken.flat_map(|taken| std::iter::once(&taken.first).chain(taken.also));
-    let spare = SPARE.iter().filter(|spare| spare.dialect == dialect).flat_map(|spare| spare.conditions);
-    let texts: Vec<_> = taken
-        .filter(|(file, ..)| *file == name)
-        .map(|(_, text, _)| *text)
-        .chain(spare.filter(|(file, _)| *file == name).map(|(_, text)| *text))
-        .collect();
+/// The conditions of the statement in `file` that are in none of these texts.
+fn left_out(file: &str, statement: &str, texts: &[&str]) -> Vec<String> {
     let ranges: Vec<_> = texts
         .iter()
         .flat_map(|text| statement.match_indices(text).map(|(at, text)| at..at + text.len()))
@@ -124,7 +108,7 @@ fn left_out(dialect: Dialect, name: &str, statement: &str) -> Vec<String> {
         .map(|at| {
             let line = 1 + statement[..at].matches('\n').count();
             let condition = statement[at..].lines().next().unwrap_or_default();
-            format!("{}/{name}.sql:{line}: {condition}", dialect.word())
+            format!("{file}:{line}: {condition}")
         })
         .collect()
 }
@@ -132,21 +116,25 @@ fn left_out(dialect: Dialect, name: &str, statement: &str) -> Vec<String> {
 #[test]
 fn every_condition_of_a_statement_is_taken_out_by_a_mutant_or_said_to_be_spare() {
     let mut missing = Vec::new();
-    for dialect in [Dialect::Postgres, Dialect::Sqlite] {
-        let folder = root().join(dialect.file("firing")).with_file_name("");
-        let mut files: Vec<_> = folder.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
-        files.sort();
-        assert!(files.len() > 30, "{files:?}");
-        for path in files {
-            let name = path.file_stem().and_then(|name| name.to_str()).unwrap();
-            if !WITHOUT_CONDITIONS.iter().any(|other| name.starts_with(other)) {
-                missing.extend(left_out(dialect, name, &std::fs::read_to_string(&path).unwrap()));
-            }
+    for dialect in DIALECTS {
+        let folder = dialect.statements();
+        let entries = root().join(&folder).read_dir().unwrap().map(|entry| entry.unwrap().file_name());
+        let names = entries.map(|name| name.to_str().unwrap().to_owned());
+        let mut statements: Vec<_> = names.filter(|name| name.ends_with(".sql")).collect();
+        statements.sort();
+        assert!(statements.len() > 30, "{statements:?}");
+        let conditions = dialect.conditions();
+        for name in statements {
+            let file = format!("{folder}/{name}");
+            let texts = conditions.iter().flat_map(Conditions::texts).filter(|(place, _)| *place == file);
+            let texts: Vec<_> = texts.map(|(_, text)| text).collect();
+            let statement = std::fs::read_to_string(root().join(&file)).unwrap();
+            missing.extend(left_out(&file, &statement, &texts));
         }
     }
     assert!(
         missing.is_empty(),
-        "give each a mutant in tests/ledger/conditions.rs:\n{}\n",
+        "list each in the .conditions.toml beside its statement:\n{}\n",
         missing.join("\n")
     );
 }
@@ -156,50 +144,27 @@ fn a_condition_that_is_left_out_is_found() {
     let statement = "-- AND what\nDELETE FROM a WHERE b = 1\n  AND (c OR d IN (SELECT 1)) -- AND e\nON CONFLICT DO NOTHING";
     let found: Vec<_> = beginnings(statement).into_iter().map(|at| &statement[at..=at]).collect();
     assert_eq!(found, ["b", "c", "d"]);
-    assert_eq!(
-        left_out(Dialect::Postgres, "heartbeat", "WHERE id = $2 AND fence = $3 AND other = 1").len(),
-        1
-    );
+    let statement = "WHERE id = $2\n  AND fence = $3\n  AND other = 1";
+    let left_out = left_out("heartbeat.sql", statement, &["id = $2", "AND fence = $3"]);
+    assert_eq!(left_out, ["heartbeat.sql:3: other = 1"]);
 }
 
 #[test]
 fn the_page_lists_every_condition_and_the_test_that_fails_without_it() {
     let page = root().join("docs/mutants.md");
-    let rows: Vec<_> = CONDITIONS.iter().map(Condition::row).collect();
+    let conditions = DIALECTS.map(Dialect::conditions);
+    let rows = condition_rows(&[&conditions[0], &conditions[1]], "tests/ledger");
     assert_lists(&page, "| condition of a statement |", &rows);
-    let spare: Vec<_> = SPARE.iter().map(Spare::row).collect();
+    let mut spare = Vec::new();
+    for (dialect, conditions) in DIALECTS.into_iter().zip(&conditions) {
+        for of in conditions {
+            spare.extend(of.spares.iter().map(|spare| spare_row(dialect, of.name(), spare)));
+        }
+    }
     assert_lists(&page, "| spare condition |", &spare);
 }
 
-impl Condition {
-    fn row(&self) -> String {
-        let places = |dialect| {
-            let mut names: Vec<_> = self
-                .taken
-                .iter()
-                .filter(|taken| taken.dialect == dialect)
-                .map(|taken| taken.first.0)
-                .collect();
-            names.dedup();
-            if names.is_empty() { "–".to_owned() } else { names.join(", ") }
-        };
-        let (room, name) = self.test.rsplit_once("::").unwrap();
-        let room = room.split("::").next().unwrap_or_default();
-        let folder = if ["in_flight", "servers"].contains(&room) { "postgres" } else { "conformance" };
-        format!(
-            "| {} | {} | {} | {} | `tests/ledger/{folder}/{room}.rs::{name}` |",
-            self.words,
-            places(Dialect::Postgres),
-            places(Dialect::Sqlite),
-            self.without
-        )
-    }
-}
-
-impl Spare {
-    fn row(&self) -> String {
-        let conditions = self.conditions.iter().map(|(file, text)| format!("{file}: `{text}`"));
-        let conditions = conditions.collect::<Vec<_>>().join("; ");
-        format!("| {conditions} | {} | {} |", self.dialect.word(), self.covered)
-    }
+fn spare_row(dialect: Dialect, name: &str, spare: &Spare) -> String {
+    let texts: Vec<_> = spare.texts.iter().map(|text| format!("{name}: `{text}`")).collect();
+    format!("| {} | {} | {} |", texts.join("; "), dialect.word(), spare.covered)
 }

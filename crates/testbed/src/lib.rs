@@ -15,6 +15,7 @@
 mod account;
 pub mod client;
 mod cluster;
+mod conditions;
 mod deployment;
 mod effects;
 mod itself;
@@ -34,6 +35,7 @@ mod wait;
 
 pub use account::Account;
 pub use cluster::Cluster;
+pub use conditions::{Condition, Conditions, Spare, condition_rows};
 pub use deployment::{Deployment, Finished};
 pub use effects::{Effect, EffectKind, Effects, FiringKey};
 pub use lines::Lines;

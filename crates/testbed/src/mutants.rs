@@ -35,9 +35,9 @@ pub struct Cut {
     /// From the root of the workspace.
     pub file: String,
     /// What is taken out; it stands in the file exactly once.
-    pub text: &'static str,
+    pub text: String,
     /// What comes in its place; not longer.
-    pub put: &'static str,
+    pub put: String,
 }
 
 /// A program that lacks something, and the test that must notice.
@@ -299,8 +299,8 @@ mod tests {
         assert!(TEXT.contains("AND even"), "{TEXT}");
     }
 
-    fn fate_of(text: &'static str, put: &'static str) -> Fate {
-        let cut = Cut { file: "src/mutants/even.sql".into(), text, put };
+    fn fate_of(text: &str, put: &str) -> Fate {
+        let cut = Cut { file: "src/mutants/even.sql".into(), text: text.into(), put: put.into() };
         let mutant = Mutant { cuts: vec![cut], test: "mutants::tests::a_number_is_even".into() };
         fates(Path::new(env!("CARGO_MANIFEST_DIR")), &[mutant], None).remove(0)
     }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "tests hold their own time and speak to their own children")]
 
+mod effects;
 mod opening;
 mod peer;
 mod racing;
