@@ -12,6 +12,7 @@ use lockcore::BootInstant;
 use tokio_util::sync::CancellationToken;
 
 use crate::capture::tail_of;
+pub use crate::firing::Cause;
 use crate::firing::{Fence, Firing, JobName, Origin};
 use crate::ledger::{Effect, EffectError, Transaction};
 
@@ -56,33 +57,6 @@ impl<J: Job> ErasedJob for J {
         Box::pin(async move { self.run(&ctx).await })
     }
 }
-
-/// Why a run is asked to stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Cause {
-    /// It ran longer than its `timeout`.
-    Timeout,
-    /// Its lock is gone or someone else's.
-    LockLost,
-    /// Its lock was renewed as often as it may be.
-    RenewalCap,
-    /// Its lease in the ledger could not be kept.
-    LeaseLost,
-    /// The replica is shutting down.
-    Drain,
-    /// Someone asked for it.
-    CancelRequested,
-}
-
-crate::firing::words!(Cause {
-    Timeout = "timeout",
-    LockLost = "lock_lost",
-    RenewalCap = "renewal_cap",
-    LeaseLost = "lease_lost",
-    Drain = "drain",
-    CancelRequested = "cancel_requested",
-});
 
 /// What tells a run to stop, and why.
 #[derive(Clone, Debug, Default)]

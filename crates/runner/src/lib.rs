@@ -60,6 +60,7 @@ pub mod kinds;
 pub mod ledger;
 mod operate;
 mod registry;
+pub mod rules;
 pub mod schedule;
 mod telemetry;
 pub mod warden;

@@ -1,14 +1,14 @@
 //! The numbers the product gives out, in one place, under the names its users put into alerts.
 //!
 //! Labels are the job's name and a word from the lists below, never free text: how many series there
-//! are is bounded by the file. A word that no list has is counted as `other`.
+//! are is bounded by the file.
 
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 
-use crate::firing::{JobName, State};
+use crate::firing::{JobName, Reason, State, Vocabulary as _, words};
 
 const LOCK_ACQUIRE: &str = "runner_lock_acquire_total";
 const LOCK_HOLD: &str = "runner_lock_hold_seconds";
@@ -32,39 +32,115 @@ const CLOCK_OFFSET: &str = "runner_clock_offset_seconds";
 const HEARTBEAT_MISSED: &str = "runner_heartbeat_missed_total";
 
 /// Answers to taking a lock.
-const ACQUISITIONS: [&str; 4] = ["acquired", "held", "done", "unavailable"];
-/// Answers to renewing one.
-const RENEWALS: [&str; 3] = ["renewed", "failed", "not_mine"];
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum LockAnswer {
+    /// It is ours.
+    Acquired,
+    /// Someone else has it.
+    Held,
+    /// What it would be taken for has been done.
+    Done,
+    /// The server gave no answer.
+    Unavailable,
+}
+
+words!(LockAnswer { Acquired = "acquired", Held = "held", Done = "done", Unavailable = "unavailable" });
+
+/// Answers to renewing a lock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum RenewalAnswer {
+    /// It lives for another ttl.
+    Renewed,
+    /// The server gave no answer.
+    Failed,
+    /// It is gone or someone else's.
+    NotMine,
+}
+
+words!(RenewalAnswer { Renewed = "renewed", Failed = "failed", NotMine = "not_mine" });
+
 /// Why a lock can no longer be relied on.
-const LOSSES: [&str; 3] = ["not_mine", "unreachable", "cap"];
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum LockLoss {
+    /// It is gone or someone else's.
+    NotMine,
+    /// Its server has not answered for so long that the lock may have expired.
+    Unreachable,
+    /// It was renewed as often as it may be.
+    Cap,
+}
+
+words!(LockLoss { NotMine = "not_mine", Unreachable = "unreachable", Cap = "cap" });
+
 /// Answers to a claim.
-const CLAIM_ANSWERS: [&str; 9] =
-    ["won", "duplicate", "overlap", "paused", "too_early", "too_late", "pruned", "unregistered", "unknown"];
-/// What the run was doing that a claim was refused for.
-const FOUND: [&str; 2] = ["running", "ended"];
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ClaimAnswer {
+    /// The firing is ours to run.
+    Won,
+    /// It has a row that is not ours to take.
+    Duplicate,
+    /// Another run of the job is running.
+    Overlap,
+    /// The job is paused.
+    Paused,
+    /// It is not due yet.
+    TooEarly,
+    /// Its start deadline has passed.
+    TooLate,
+    /// Retention has passed over it.
+    Pruned,
+    /// The ledger does not know the job.
+    Unregistered,
+    /// The ledger gave no answer.
+    Unknown,
+}
+
+words!(ClaimAnswer {
+    Won = "won",
+    Duplicate = "duplicate",
+    Overlap = "overlap",
+    Paused = "paused",
+    TooEarly = "too_early",
+    TooLate = "too_late",
+    Pruned = "pruned",
+    Unregistered = "unregistered",
+    Unknown = "unknown",
+});
+
+/// What the ledger found when it refused a second run that the lock had let through.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum SecondRun {
+    /// The first run is still running.
+    Running,
+    /// The first run has ended.
+    Ended,
+}
+
+words!(SecondRun { Running = "running", Ended = "ended" });
+
 /// Where a firing goes, and why.
-const ENDINGS: [(State, &str); 19] = [
-    (State::Succeeded, ""),
-    (State::Failed, "error"),
-    (State::Failed, "panicked"),
-    (State::Failed, "timeout"),
-    (State::Failed, "crash_loop"),
-    (State::Failed, "expired"),
-    (State::Lost, "owner_lost"),
-    (State::Lost, "lock_lost"),
-    (State::Lost, "lease_lost"),
-    (State::Lost, "renewal_cap"),
-    (State::Lost, "drain"),
-    (State::Cancelled, "requested"),
-    (State::Skipped, "missed"),
-    (State::Skipped, "overlap"),
-    (State::Skipped, "paused"),
-    (State::Skipped, "lock_unavailable"),
-    (State::Queued, "retry"),
-    (State::Queued, "interrupted"),
-    (State::Queued, "owner_lost"),
+const ENDINGS: [(State, Option<Reason>); 19] = [
+    (State::Succeeded, None),
+    (State::Failed, Some(Reason::Error)),
+    (State::Failed, Some(Reason::Panicked)),
+    (State::Failed, Some(Reason::Timeout)),
+    (State::Failed, Some(Reason::CrashLoop)),
+    (State::Failed, Some(Reason::Expired)),
+    (State::Lost, Some(Reason::OwnerLost)),
+    (State::Lost, Some(Reason::LockLost)),
+    (State::Lost, Some(Reason::LeaseLost)),
+    (State::Lost, Some(Reason::RenewalCap)),
+    (State::Lost, Some(Reason::Drain)),
+    (State::Cancelled, Some(Reason::Requested)),
+    (State::Skipped, Some(Reason::Missed)),
+    (State::Skipped, Some(Reason::Overlap)),
+    (State::Skipped, Some(Reason::Paused)),
+    (State::Skipped, Some(Reason::LockUnavailable)),
+    (State::Queued, Some(Reason::Retry)),
+    (State::Queued, Some(Reason::Interrupted)),
+    (State::Queued, Some(Reason::OwnerLost)),
 ];
-/// Stands for a word that is in none of the lists.
+/// Stands for an end that the list does not have.
 const OTHER: &str = "other";
 
 /// The upper bounds of each histogram's buckets, in seconds.
@@ -81,8 +157,8 @@ const SPANS: [f64; 12] = [0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900
 /// Call it once the process has its recorder; without one it does nothing, as does all the rest.
 pub(crate) fn begin<'a>(jobs: impl IntoIterator<Item = &'a JobName>) {
     describe();
-    for outcome in RENEWALS {
-        counter!(LOCK_RENEWALS, "outcome" => outcome).increment(0);
+    for outcome in RenewalAnswer::ALL {
+        counter!(LOCK_RENEWALS, "outcome" => outcome.as_str()).increment(0);
     }
     for name in [HEARTBEAT_MISSED, FAILOVERS] {
         counter!(name).increment(0);
@@ -90,20 +166,20 @@ pub(crate) fn begin<'a>(jobs: impl IntoIterator<Item = &'a JobName>) {
     gauge!(RUNNING).increment(0.0);
     gauge!(STUCK).increment(0.0);
     for job in jobs {
-        for outcome in ACQUISITIONS {
-            counter!(LOCK_ACQUIRE, "job" => label(job), "outcome" => outcome).increment(0);
+        for outcome in LockAnswer::ALL {
+            counter!(LOCK_ACQUIRE, "job" => label(job), "outcome" => outcome.as_str()).increment(0);
         }
-        for reason in LOSSES {
-            counter!(LOCK_LOST, "job" => label(job), "reason" => reason).increment(0);
+        for reason in LockLoss::ALL {
+            counter!(LOCK_LOST, "job" => label(job), "reason" => reason.as_str()).increment(0);
         }
-        for outcome in CLAIM_ANSWERS {
-            counter!(CLAIMS, "job" => label(job), "outcome" => outcome).increment(0);
+        for outcome in ClaimAnswer::ALL {
+            counter!(CLAIMS, "job" => label(job), "outcome" => outcome.as_str()).increment(0);
         }
-        for found in FOUND {
-            counter!(DUPLICATE, "job" => label(job), "found" => found).increment(0);
+        for found in SecondRun::ALL {
+            counter!(DUPLICATE, "job" => label(job), "found" => found.as_str()).increment(0);
         }
         for (state, reason) in ENDINGS {
-            counter!(FIRINGS, "job" => label(job), "state" => state.as_str(), "reason" => reason)
+            counter!(FIRINGS, "job" => label(job), "state" => state.as_str(), "reason" => reason_label(state, reason))
                 .increment(0);
         }
         for name in [LOCK_MISMATCH, LOCK_CAP, FENCED, MISSED] {
@@ -142,14 +218,13 @@ fn describe() {
 }
 
 /// Counts an answer to taking a lock.
-pub(crate) fn lock_acquire(job: &JobName, outcome: &'static str) {
-    let outcome = fixed(&ACQUISITIONS, outcome);
-    counter!(LOCK_ACQUIRE, "job" => label(job), "outcome" => outcome).increment(1);
+pub(crate) fn lock_acquire(job: &JobName, outcome: LockAnswer) {
+    counter!(LOCK_ACQUIRE, "job" => label(job), "outcome" => outcome.as_str()).increment(1);
 }
 
 /// Counts answers to renewing locks.
-pub(crate) fn lock_renewals(outcome: &'static str, count: u32) {
-    counter!(LOCK_RENEWALS, "outcome" => fixed(&RENEWALS, outcome)).increment(u64::from(count));
+pub(crate) fn lock_renewals(outcome: RenewalAnswer, count: u32) {
+    counter!(LOCK_RENEWALS, "outcome" => outcome.as_str()).increment(u64::from(count));
 }
 
 /// Counts what a lock leaves behind when its hold is over.
@@ -166,13 +241,13 @@ pub(crate) fn lock_release_mismatch(job: &JobName) {
 }
 
 /// Counts a lock that a run can no longer rely on.
-pub(crate) fn lock_lost(job: &JobName, reason: &'static str) {
-    counter!(LOCK_LOST, "job" => label(job), "reason" => fixed(&LOSSES, reason)).increment(1);
+pub(crate) fn lock_lost(job: &JobName, reason: LockLoss) {
+    counter!(LOCK_LOST, "job" => label(job), "reason" => reason.as_str()).increment(1);
 }
 
 /// Counts an answer to a claim.
-pub(crate) fn claim(job: &JobName, outcome: &'static str) {
-    counter!(CLAIMS, "job" => label(job), "outcome" => fixed(&CLAIM_ANSWERS, outcome)).increment(1);
+pub(crate) fn claim(job: &JobName, outcome: ClaimAnswer) {
+    counter!(CLAIMS, "job" => label(job), "outcome" => outcome.as_str()).increment(1);
 }
 
 /// Counts a server that took the ledger over from another.
@@ -181,8 +256,8 @@ pub(crate) fn ledger_failover() {
 }
 
 /// Counts what the second layer caught after the first had let it through.
-pub(crate) fn duplicate(job: &JobName, found: &'static str) {
-    counter!(DUPLICATE, "job" => label(job), "found" => fixed(&FOUND, found)).increment(1);
+pub(crate) fn duplicate(job: &JobName, found: SecondRun) {
+    counter!(DUPLICATE, "job" => label(job), "found" => found.as_str()).increment(1);
 }
 
 /// Counts a result that came after a takeover.
@@ -190,14 +265,22 @@ pub(crate) fn fenced(job: &JobName) {
     counter!(FENCED, "job" => label(job)).increment(1);
 }
 
-/// Counts a firing by where it went; `reason` is empty where there is none.
-pub(crate) fn firing(job: &JobName, state: State, reason: &str) {
-    let known = |(of, word): &(State, &'static str)| (*of == state && *word == reason).then_some(*word);
-    let reason = ENDINGS.iter().find_map(known).unwrap_or(OTHER);
-    counter!(FIRINGS, "job" => label(job), "state" => state.as_str(), "reason" => reason).increment(1);
-    if reason == "missed" {
+/// Counts a firing by where it went and why.
+pub(crate) fn firing(job: &JobName, state: State, reason: Option<Reason>) {
+    let label_of_reason = reason_label(state, reason);
+    counter!(FIRINGS, "job" => label(job), "state" => state.as_str(), "reason" => label_of_reason)
+        .increment(1);
+    if reason == Some(Reason::Missed) {
         counter!(MISSED, "job" => label(job)).increment(1);
     }
+}
+
+/// The word for the end of a firing; `other` for one that the list does not have, so that the number of
+/// series stays what it is.
+fn reason_label(state: State, reason: Option<Reason>) -> &'static str {
+    // A row that was cancelled has no reason of its own.
+    let reason = if state == State::Cancelled { Some(Reason::Requested) } else { reason };
+    if ENDINGS.contains(&(state, reason)) { reason.map_or("", Reason::as_str) } else { OTHER }
 }
 
 /// Records how late a firing's first run began.
@@ -263,11 +346,6 @@ fn label(job: &JobName) -> String {
     job.to_string()
 }
 
-/// The word, if the list has it.
-fn fixed(words: &[&'static str], word: &str) -> &'static str {
-    words.iter().find(|known| **known == word).copied().unwrap_or(OTHER)
-}
-
 #[expect(clippy::cast_precision_loss, reason = "milliseconds since 1970 fit a double for ages")]
 fn seconds(at: DateTime<Utc>) -> f64 {
     at.timestamp_millis() as f64 / 1000.0
@@ -291,21 +369,17 @@ mod tests {
         (page.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).count(), page)
     }
 
-    /// Everything that can happen to a job, in words that the lists have and words that they have not.
+    /// Everything that can happen to a job, and an end that the list does not have.
     fn live(job: &JobName) {
-        for word in
-            ACQUISITIONS.into_iter().chain(LOSSES).chain(CLAIM_ANSWERS).chain(FOUND).chain(["surprise"])
-        {
-            lock_acquire(job, word);
-            lock_lost(job, word);
-            claim(job, word);
-            duplicate(job, word);
-            lock_renewals(word, 1);
-            firing(job, State::Failed, word);
-        }
+        LockAnswer::ALL.iter().for_each(|answer| lock_acquire(job, *answer));
+        LockLoss::ALL.iter().for_each(|loss| lock_lost(job, *loss));
+        ClaimAnswer::ALL.iter().for_each(|answer| claim(job, *answer));
+        SecondRun::ALL.iter().for_each(|found| duplicate(job, *found));
+        RenewalAnswer::ALL.iter().for_each(|answer| lock_renewals(*answer, 1));
         for (state, reason) in ENDINGS {
             firing(job, state, reason);
         }
+        firing(job, State::Failed, Some(Reason::Drain));
         lock_release_mismatch(job);
         fenced(job);
         lateness(job, TimeDelta::seconds(1));
@@ -336,7 +410,7 @@ mod tests {
             }
         });
         assert_eq!(once, often);
-        assert!(page.contains("outcome=\"other\"") && !page.contains("surprise"), "{page}");
+        assert!(page.contains("reason=\"other\"") && page.contains("reason=\"requested\""), "{page}");
     }
 
     #[test]
@@ -345,8 +419,8 @@ mod tests {
             drop(running());
             // It outlives the page.
             std::mem::forget(running());
-            firing(&job(1), State::Skipped, "missed");
-            firing(&job(1), State::Skipped, "overlap");
+            firing(&job(1), State::Skipped, Some(Reason::Missed));
+            firing(&job(1), State::Skipped, Some(Reason::Overlap));
         });
         assert!(page.contains("\nrunner_running 1\n"), "{page}");
         assert!(page.contains("runner_job_missed_total{job=\"job-1\"} 1\n"), "{page}");

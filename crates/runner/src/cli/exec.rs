@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use super::{BAD_CONFIG, FAILED, STUCK, complain, complain_with_causes, logging};
 use crate::config::Config;
 use crate::engine::executor::Fate;
-use crate::firing::State;
+use crate::firing::{Reason, State};
 use crate::ledger::{Ending, Settled};
 use crate::operate::{Executed, exec};
 use crate::registry::Registry;
@@ -66,8 +66,8 @@ fn tell(fate: &Fate, out: &mut dyn Write) -> ExitCode {
                 }
             }
         }
-        Fate::Skipped("overlap") => "skipped: the job is running elsewhere".to_owned(),
-        Fate::Skipped("paused") => "skipped: the job is paused".to_owned(),
+        Fate::Skipped(Reason::Overlap) => "skipped: the job is running elsewhere".to_owned(),
+        Fate::Skipped(Reason::Paused) => "skipped: the job is paused".to_owned(),
         Fate::Skipped(reason) => format!("skipped: {reason}"),
         Fate::Drained => "stopped before it began".to_owned(),
         Fate::LetGo => "gave up: the job's lock stayed taken for a whole ttl".to_owned(),

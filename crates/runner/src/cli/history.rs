@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::Format;
-use crate::firing::{State, instant};
+use crate::firing::{State, Word, instant};
 use crate::ledger::{FiringRow, HistoryFilter, LedgerError, Reader};
 
 /// Shows rows of the ledger, newest first.
@@ -143,7 +143,7 @@ struct Line<'r> {
     shard: u32,
     trigger_key: &'r str,
     origin: &'r str,
-    state: &'static str,
+    state: &'r str,
     reason: Option<&'r str>,
     attempt: u32,
     crashes: u32,
@@ -172,16 +172,16 @@ impl<'r> From<&'r FiringRow> for Line<'r> {
             scheduled_at: instant(row.scheduled_at),
             shard: row.shard,
             trigger_key: &row.trigger_key,
-            origin: &row.origin,
+            origin: row.origin.as_str(),
             state: row.state.as_str(),
-            reason: row.reason.as_deref(),
+            reason: row.reason.as_ref().map(Word::as_str),
             attempt: row.attempt,
             crashes: row.crashes,
             fence: row.fence,
             claim_id: row.claim_id.map(|id| id.to_string()),
             owner: row.owner.as_deref(),
             exclusive: row.exclusive,
-            delivery: &row.delivery,
+            delivery: row.delivery.as_str(),
             due_at: maybe(row.due_at),
             expires_at: maybe(row.expires_at),
             lease_until: maybe(row.lease_until),
@@ -200,6 +200,7 @@ mod tests {
     use clap::{Args, FromArgMatches};
 
     use super::*;
+    use crate::firing::{Delivery, Origin, Reason};
     use crate::ledger::FiringId;
 
     fn row() -> FiringRow {
@@ -210,16 +211,16 @@ mod tests {
             scheduled_at: at("2026-03-29T01:00:00Z"),
             shard: 0,
             trigger_key: String::new(),
-            origin: "schedule".to_owned(),
-            state: State::Failed,
-            reason: Some("timeout".to_owned()),
+            origin: Origin::Schedule.into(),
+            state: State::Failed.into(),
+            reason: Some(Reason::Timeout.into()),
             attempt: 2,
             crashes: 0,
             fence: Some(12),
             claim_id: None,
             owner: Some("web-1-3fa85f64".to_owned()),
             exclusive: true,
-            delivery: "at_least_once".to_owned(),
+            delivery: Delivery::AtLeastOnce.into(),
             due_at: None,
             expires_at: None,
             lease_until: None,
@@ -248,8 +249,8 @@ mod tests {
         let skipped = FiringRow {
             job: "reconcile-all".to_owned(),
             shard: 3,
-            state: State::Skipped,
-            reason: Some("overlap".to_owned()),
+            state: State::Skipped.into(),
+            reason: Some(Reason::Overlap.into()),
             attempt: 0,
             owner: None,
             started_at: None,

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use super::Guard;
 use super::address::LedgerKind;
 use super::duration::show;
 use super::findings::{Finding, Findings, Reported, Spot};
 use super::key_path::KeyPath;
-use super::policy::Guard;
 use super::section::Section;
 use super::settings::{AdminSettings, JobSpec, LedgerSettings, LockSettings};
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use config::Value;
 
+use super::Backoff;
 use super::budget::{Budget, Conflict, MOST_RENEWALS, Wish};
 use super::cautions;
 use super::duration::{self, duration, show};
@@ -15,7 +16,7 @@ use super::params::{Kinds, Params};
 use super::secret::Resolver;
 use super::section::Section;
 use super::sections::{Sections, ttl};
-use super::settings::{Backoff, JobSpec};
+use super::settings::JobSpec;
 use super::text_file;
 use super::trigger;
 use super::value::{Fault, Table, number, table, text, truth, whole, word};
@@ -312,7 +313,7 @@ fn backoff(value: &Value) -> Result<Backoff, Fault> {
         let message = format!("max is shorter than initial, which is {}", show(initial));
         return Err(Fault::new(message).under(if table.contains_key("max") { "max" } else { "initial" }));
     }
-    Ok(Backoff { initial, max, factor })
+    Ok(Backoff::new(initial, max, factor))
 }
 
 /// Puts the jobs in the order of their names, which is the same on every replica.

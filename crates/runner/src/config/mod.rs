@@ -22,7 +22,6 @@ mod load;
 mod mask;
 mod not_built;
 mod params;
-mod policy;
 mod problem;
 mod secret;
 mod section;
@@ -35,7 +34,7 @@ mod trigger;
 mod value;
 mod zone;
 
-pub use crate::schedule::Misfire;
+pub use crate::rules::{Backoff, Guard, Misfire, OnUnavailable, Overlap};
 pub use address::LedgerKind;
 pub use budget::Budget;
 pub(crate) use duration::param as duration_param;
@@ -43,11 +42,9 @@ pub use duration::show as show_duration;
 pub use environment::{Environment, NotUnicode};
 pub(crate) use params::hinted;
 pub use params::{Kinds, ParamProblem, Params, read_params};
-pub use policy::{Guard, OnUnavailable, Overlap};
 pub use problem::{ConfigErrors, Place, Problem, Quote, Warning};
 pub use secret::Secret;
 pub use settings::{
-    AdminSettings, Backoff, Config, JobSpec, LedgerSettings, LockSettings, LogFormat, LogSettings,
-    RunnerSettings,
+    AdminSettings, Config, JobSpec, LedgerSettings, LockSettings, LogFormat, LogSettings, RunnerSettings,
 };
 pub use source_map::SourceMap;

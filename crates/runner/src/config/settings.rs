@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    Budget, ConfigErrors, Guard, LedgerKind, Misfire, OnUnavailable, Overlap, ParamProblem, Params, Problem,
-    Secret, SourceMap, Warning,
+    Backoff, Budget, ConfigErrors, Guard, LedgerKind, Misfire, OnUnavailable, Overlap, ParamProblem, Params,
+    Problem, Secret, SourceMap, Warning,
 };
 use crate::firing::{Delivery, JobName, words};
 use crate::schedule::Timetable;
@@ -189,18 +189,6 @@ pub struct JobSpec {
     pub jitter: Duration,
     /// Whether it fires at all.
     pub enabled: bool,
-}
-
-/// How long to wait before another attempt.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Backoff {
-    /// Before the second attempt.
-    pub initial: Duration,
-    /// At most.
-    pub max: Duration,
-    /// What each further wait is multiplied by.
-    pub factor: f64,
 }
 
 impl JobSpec {

@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 use tracing::{error, info, warn};
 
 use crate::clock::Clock;
-use crate::ledger::{LedgerError, Reader, Reading, Server, Succession, Upkeep};
+use crate::ledger::{Housekeeping, LedgerError, Reader, Reading, Server, Succession};
 use crate::telemetry;
 
 /// How often the ledger is asked for its time.
@@ -121,19 +121,19 @@ impl Pulse {
     }
 
     /// Probes the ledger once a second, for ever.
-    pub(crate) async fn probe(&self, reader: &dyn Reader, upkeep: &dyn Upkeep) {
+    pub(crate) async fn probe(&self, reader: &dyn Reader, housekeeping: &dyn Housekeeping) {
         loop {
-            self.probe_once(reader, upkeep).await;
+            self.probe_once(reader, housekeeping).await;
             tokio::time::sleep(PROBE_EVERY).await;
         }
     }
 
     /// Asks the ledger for its time, once.
-    pub(crate) async fn probe_once(&self, reader: &dyn Reader, upkeep: &dyn Upkeep) {
+    pub(crate) async fn probe_once(&self, reader: &dyn Reader, housekeeping: &dyn Housekeeping) {
         let sent = self.clock.boot_now();
         let answer = match reader.now().await {
             Ok(Reading { now, server }) => {
-                self.accept(server, upkeep).await.map(|accepted| accepted.then_some(now))
+                self.accept(server, housekeeping).await.map(|accepted| accepted.then_some(now))
             }
             Err(error) => Err(error),
         };
@@ -154,7 +154,11 @@ impl Pulse {
 
     /// Whether the server that answers is the one to go by. A new one is written down in the ledger
     /// before anybody learns that it answers, and so before anything is claimed there.
-    async fn accept(&self, server: Option<Server>, upkeep: &dyn Upkeep) -> Result<bool, LedgerError> {
+    async fn accept(
+        &self,
+        server: Option<Server>,
+        housekeeping: &dyn Housekeeping,
+    ) -> Result<bool, LedgerError> {
         let Some(server) = server else { return Ok(true) };
         let seen = *self.server.lock().unwrap_or_else(PoisonError::into_inner);
         match seen.map(|seen| seen.succession(server)) {
@@ -173,7 +177,7 @@ impl Pulse {
             }
             Some(Succession::Promoted | Succession::Foreign) | None => {}
         }
-        let noted = upkeep.adopt().await?;
+        let noted = housekeeping.adopt().await?;
         *self.server.lock().unwrap_or_else(PoisonError::into_inner) = Some(server);
         self.told_overruled.store(false, Ordering::Relaxed);
         // One that starts later than the change goes by what the ledger itself had noted.

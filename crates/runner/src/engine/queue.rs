@@ -8,12 +8,11 @@ use lockcore::BootInstant;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, info, warn};
 
-use crate::config::Overlap;
 use crate::engine::executor::{Executor, Ticket};
 use crate::engine::reconcile;
 use crate::engine::sweep::{Sweep, SweepTerms};
-use crate::firing::State;
-use crate::ledger::{Due, FiringId, JobRegistration, LedgerError, Upkeep};
+use crate::firing::{Reason, State};
+use crate::ledger::{Due, FiringId, Housekeeping, JobRegistration, LedgerError, Opened};
 use crate::registry::BoundJob;
 use crate::telemetry;
 
@@ -30,7 +29,7 @@ const PRUNE_BATCH: u32 = 1_000;
 #[derive(Debug)]
 pub(crate) struct Caretaker {
     executor: Arc<Executor>,
-    upkeep: Arc<dyn Upkeep>,
+    ledger: Opened,
     jobs: BTreeMap<String, Arc<BoundJob>>,
     firings: TaskTracker,
     sweep: Sweep,
@@ -69,7 +68,7 @@ impl Caretaker {
     #[must_use]
     pub(crate) fn new(
         executor: Arc<Executor>,
-        upkeep: Arc<dyn Upkeep>,
+        ledger: Opened,
         jobs: &[Arc<BoundJob>],
         firings: TaskTracker,
         ttl: Duration,
@@ -77,7 +76,7 @@ impl Caretaker {
         let jobs = jobs.iter().map(|job| (job.spec.name.to_string(), job.clone())).collect();
         Self {
             executor,
-            upkeep,
+            ledger,
             jobs,
             firings,
             sweep: Sweep::default(),
@@ -152,24 +151,22 @@ impl Caretaker {
                 max_crashes: job.spec.max_crashes,
             })
         };
-        let swept = self.sweep.once(&*self.executor.site.clock, &*self.upkeep, terms).await?;
+        let swept = self.sweep.once(&*self.executor.site.clock, &*self.ledger.sweeping, terms).await?;
         if !swept.is_empty() {
             self.poll().await?;
         }
         for run in swept {
-            // The one end without a word of its own in the ledger: someone had asked for it.
-            self.count(&run.job, run.state, run.reason.as_deref().unwrap_or("requested"));
+            self.count(&run.job, run.state, run.reason);
         }
-        for expired in self.upkeep.expire(POLL_LIMIT).await? {
+        for expired in self.ledger.queue.expire(POLL_LIMIT).await? {
             warn!(job = expired.job, id = expired.id.0, state = %expired.state, "a queued firing waited too long");
-            let reason = if expired.state == State::Skipped { "missed" } else { "expired" };
-            self.count(&expired.job, expired.state, reason);
+            self.count(&expired.job, expired.state, Some(expired.reason));
         }
         self.reconcile().await
     }
 
     /// Counts what became of a firing, if its job is in our file: only that bounds the number of labels.
-    fn count(&self, job: &str, state: State, reason: &str) {
+    fn count(&self, job: &str, state: State, reason: Option<Reason>) {
         if let Some(job) = self.jobs.get(job) {
             telemetry::firing(&job.spec.name, state, reason);
         }
@@ -179,7 +176,7 @@ impl Caretaker {
     async fn register(&mut self) -> Result<(), LedgerError> {
         if !self.registered {
             let jobs = registrations(self.jobs.values());
-            self.upkeep.register(&jobs).await?;
+            self.ledger.housekeeping.register(&jobs).await?;
             self.registered = true;
         }
         Ok(())
@@ -193,11 +190,12 @@ impl Caretaker {
             return Ok(());
         }
         let pulse = &self.executor.site.pulse;
-        let unknown = reconcile::once(&*self.upkeep, &self.jobs, pulse.now(), || pulse.is_beating()).await?;
+        let unknown =
+            reconcile::once(&*self.ledger.gaps, &self.jobs, pulse.now(), || pulse.is_beating()).await?;
         if !unknown.is_empty() {
             let names: Vec<_> = unknown.iter().map(|job| job.spec.name.as_str()).collect();
             warn!(jobs = ?names, "the ledger has forgotten that it knew these jobs; telling it again");
-            self.upkeep.register(&registrations(unknown.iter())).await?;
+            self.ledger.housekeeping.register(&registrations(unknown.iter())).await?;
         }
         self.reconciled = Some(now);
         Ok(())
@@ -212,10 +210,9 @@ impl Caretaker {
     async fn poll(&self) -> Result<(), LedgerError> {
         let names: Vec<String> = self.jobs.keys().cloned().collect();
         let mut first = BTreeSet::new();
-        for due in self.upkeep.due(&names, POLL_LIMIT).await? {
+        for due in self.ledger.queue.due(&names, POLL_LIMIT).await? {
             let Some(job) = self.jobs.get(due.firing.job.as_str()) else { continue };
-            if job.spec.overlap == Overlap::Allow || first.insert((due.firing.job.clone(), due.firing.shard))
-            {
+            if !job.spec.overlap.is_exclusive() || first.insert((due.firing.job.clone(), due.firing.shard)) {
                 self.take_up(job.clone(), due);
             }
         }
@@ -237,11 +234,11 @@ impl Caretaker {
 ///
 /// Apart from the rounds: what a shorter retention finds to remove may take minutes, and neither the
 /// queue nor the sweep may wait for it.
-pub(crate) async fn prune(executor: Arc<Executor>, upkeep: Arc<dyn Upkeep>, retention: Duration) {
+pub(crate) async fn prune(executor: Arc<Executor>, housekeeping: Arc<dyn Housekeeping>, retention: Duration) {
     let prune = async {
         loop {
             executor.site.pulse.beating().await;
-            let pause = match upkeep.prune(retention, PRUNE_BATCH).await {
+            let pause = match housekeeping.prune(retention, PRUNE_BATCH).await {
                 Ok(rows) => {
                     if rows > 0 {
                         info!(rows, "pruned ended firings");

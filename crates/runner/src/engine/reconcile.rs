@@ -13,11 +13,12 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use tracing::{info, warn};
 
-use crate::config::{Guard, JobSpec, Overlap};
-use crate::firing::State;
-use crate::ledger::{Decision, Gap, Horizon, LedgerError, Question, Upkeep};
+use crate::config::JobSpec;
+use crate::firing::{Reason, State};
+use crate::ledger::{Decision, Gap, Gaps, Horizon, LedgerError, Question};
 use crate::registry::BoundJob;
-use crate::schedule::{self, MisfireRule, Verdict};
+use crate::rules::{MisfireRule, Missed, Ruling, misfire_rulings};
+use crate::schedule;
 use crate::telemetry;
 
 /// The newest missed firings get a row each; the older ones are counted in the oldest of those.
@@ -37,12 +38,12 @@ const INSTANTS_AT_ONCE: usize = 100_000;
 /// # Cancel safety
 /// Safe to drop: a decision is one transaction, and is made again if it was not.
 pub(crate) async fn once(
-    upkeep: &dyn Upkeep,
+    gaps: &dyn Gaps,
     jobs: &BTreeMap<String, Arc<BoundJob>>,
     now: DateTime<Utc>,
     answers: impl Fn() -> bool,
 ) -> Result<Vec<Arc<BoundJob>>, LedgerError> {
-    let guarded = |spec: &JobSpec| spec.enabled && matches!(spec.guard, Guard::Both | Guard::Ledger);
+    let guarded = |spec: &JobSpec| spec.enabled && spec.guard.is_decided_by_the_row();
     let questions: Vec<Question> = jobs
         .values()
         .filter(|job| guarded(&job.spec))
@@ -50,11 +51,11 @@ pub(crate) async fn once(
         .collect();
     let mut unknown: BTreeSet<String> = questions.iter().map(|question| question.job.clone()).collect();
     let mut failed = None;
-    for horizon in upkeep.horizons(&questions).await? {
+    for horizon in gaps.horizons(&questions).await? {
         unknown.remove(&horizon.job);
         let Some(job) = jobs.get(&horizon.job) else { continue };
         let Some(decision) = decide(&job.spec, &horizon, now) else { continue };
-        match upkeep.decide(&decision).await {
+        match gaps.decide(&decision).await {
             Ok(true) => tell(&job.spec, &decision),
             Ok(false) => {}
             Err(error) if answers() => failed = failed.or(Some(error)),
@@ -76,12 +77,12 @@ fn decide(spec: &JobSpec, horizon: &Horizon, now: DateTime<Utc>) -> Option<Decis
     }
     let there: BTreeSet<(DateTime<Utc>, u32)> = horizon.rows.iter().copied().collect();
     let missing = |instant: &DateTime<Utc>| (0..spec.shards).any(|shard| !there.contains(&(*instant, shard)));
-    let gaps: Vec<schedule::Gap> = instants
+    let missed: Vec<Missed> = instants
         .into_iter()
         .filter(missing)
-        .map(|instant| schedule::Gap { scheduled_at: instant, due_at: due_at(spec, instant) })
+        .map(|instant| Missed { scheduled_at: instant, due_at: due_at(spec, instant) })
         .collect();
-    if gaps.is_empty() && until - horizon.decided_until < RAISE_AFTER {
+    if missed.is_empty() && until - horizon.decided_until < RAISE_AFTER {
         return None;
     }
     let rule = MisfireRule {
@@ -90,8 +91,7 @@ fn decide(spec: &JobSpec, horizon: &Horizon, now: DateTime<Utc>) -> Option<Decis
         policy: spec.misfire,
         max_catchup: spec.max_catchup,
     };
-    let verdicts = schedule::judge(&gaps, now, &rule);
-    let rows = rows(&verdicts);
+    let rows = rows(&misfire_rulings(&missed, now, &rule));
     let gaps =
         rows.into_iter()
             .flat_map(|(instant, run, detail)| {
@@ -104,7 +104,7 @@ fn decide(spec: &JobSpec, horizon: &Horizon, now: DateTime<Utc>) -> Option<Decis
         job: horizon.job.clone(),
         decided_until: horizon.decided_until,
         until,
-        exclusive: spec.overlap != Overlap::Allow,
+        exclusive: spec.overlap.is_exclusive(),
         delivery: spec.delivery,
         expires_in: spec.start_deadline.max(spec.budget.ttl.saturating_mul(2)),
         gaps,
@@ -147,13 +147,13 @@ fn age(now: DateTime<Utc>, due: DateTime<Utc>) -> Duration {
 }
 
 /// A row for each firing that runs and for the newest that do not; the others are told in words.
-fn rows(verdicts: &[(DateTime<Utc>, Verdict)]) -> Vec<(DateTime<Utc>, bool, Option<String>)> {
-    let missed = verdicts.iter().filter(|(_, verdict)| *verdict == Verdict::Skip).count();
+fn rows(rulings: &[(DateTime<Utc>, Ruling)]) -> Vec<(DateTime<Utc>, bool, Option<String>)> {
+    let missed = rulings.iter().filter(|(_, ruling)| *ruling == Ruling::Skip).count();
     let mut untold = missed.saturating_sub(MISSED_ROWS);
     let mut swallowed: Option<(DateTime<Utc>, DateTime<Utc>, usize)> = None;
     let mut rows = Vec::new();
-    for (instant, verdict) in verdicts {
-        if *verdict == Verdict::Run {
+    for (instant, ruling) in rulings {
+        if *ruling == Ruling::Run {
             rows.push((*instant, true, None));
         } else if untold > 0 {
             untold -= 1;
@@ -179,7 +179,7 @@ fn tell(spec: &JobSpec, decision: &Decision) {
     if missed > 0 {
         warn!(job = %spec.name, missed, "found firings without a row that are too old, or too many, to run");
         for _ in 0..missed {
-            telemetry::firing(&spec.name, State::Skipped, "missed");
+            telemetry::firing(&spec.name, State::Skipped, Some(Reason::Missed));
         }
     }
 }

@@ -137,9 +137,10 @@ impl Engine {
     async fn on(layers: Layers, config: &Config, homes: Homes, site: &Site, heart: Heart) -> Self {
         let Layers { instance, locks, ledger: opened } = layers;
         let mut background = JoinSet::new();
-        let (pulse, reader, upkeep) = (site.pulse.clone(), opened.reader.clone(), opened.upkeep.clone());
+        let (pulse, reader, housekeeping) =
+            (site.pulse.clone(), opened.reader.clone(), opened.housekeeping.clone());
         background.spawn(async move {
-            pulse.probe(&*reader, &*upkeep).await;
+            pulse.probe(&*reader, &*housekeeping).await;
             Ok(())
         });
         // Nothing is planned before the ledger has told its time: this host's clock may be hours ahead,
@@ -173,7 +174,7 @@ impl Engine {
         let firings = TaskTracker::new();
         // Before the ledger knows the jobs: what falls due from then on is ours to fire, not a gap.
         let from = pulse.now();
-        if let Err(error) = self.opened.upkeep.register(&registrations(jobs.iter())).await {
+        if let Err(error) = self.opened.housekeeping.register(&registrations(jobs.iter())).await {
             // The caretaker goes on trying; until then claims answer that the job is unknown.
             warn!(error = &error as &dyn std::error::Error, "could not register the jobs yet");
         }
@@ -181,20 +182,20 @@ impl Engine {
             Scheduler::new(self.executor.clone(), jobs, firings.clone(), last_beat.clone(), self.heart, from);
         let caretaker = Caretaker::new(
             self.executor.clone(),
-            self.opened.upkeep.clone(),
+            self.opened.clone(),
             jobs,
             firings.clone(),
             config.lock.ttl,
         );
-        let (executor, upkeep, retention) =
-            (self.executor.clone(), self.opened.upkeep.clone(), config.ledger.retention);
+        let (executor, housekeeping, retention) =
+            (self.executor.clone(), self.opened.housekeeping.clone(), config.ledger.retention);
         self.background.spawn(async move { scheduler.run().await.map_err(|error| error.to_string()) });
         self.background.spawn(async move {
             caretaker.run().await;
             Ok(())
         });
         self.background.spawn(async move {
-            prune(executor, upkeep, retention).await;
+            prune(executor, housekeeping, retention).await;
             Ok(())
         });
         info!(instance = %self.executor.instance, jobs = jobs.len(), namespace = %config.runner.namespace, "ready");

@@ -9,10 +9,8 @@ use tracing::{info, warn};
 
 use crate::clock::Clock;
 use crate::firing::State;
-use crate::ledger::{LedgerError, Run, Running, Suspect, Swept, Upkeep};
-
-/// How long a swept firing may wait in the queue for its next owner.
-const QUEUE_EXPIRY: Duration = Duration::from_secs(24 * 60 * 60);
+use crate::ledger::{LedgerError, Run, Running, Suspect, Sweeping, Swept};
+use crate::rules::QUEUE_EXPIRY;
 
 /// What one replica has seen of the running rows, on its own clock.
 ///
@@ -61,29 +59,22 @@ impl Sweep {
     pub(crate) async fn once(
         &mut self,
         clock: &dyn Clock,
-        upkeep: &dyn Upkeep,
+        sweeping: &dyn Sweeping,
         terms: impl Fn(&str) -> SweepTerms,
     ) -> Result<Vec<Swept>, LedgerError> {
-        let rows = upkeep.running().await?;
+        let rows = sweeping.running().await?;
         let suspects = self.suspects(clock.boot_now(), &rows, terms);
         if suspects.is_empty() {
             return Ok(Vec::new());
         }
-        let swept = upkeep.sweep(&suspects).await?;
+        let swept = sweeping.sweep(&suspects).await?;
         for run in &swept {
-            let reason = run.reason.as_deref().unwrap_or("");
-            match run.state {
-                State::Queued => {
-                    info!(
-                        job = run.job,
-                        id = run.run.id.0,
-                        fence = run.run.fence.0,
-                        "the owner of a run vanished; queued again"
-                    );
-                }
-                state => {
-                    warn!(job = run.job, id = run.run.id.0, fence = run.run.fence.0, %state, reason, "the owner of a run vanished");
-                }
+            let (job, id, fence) = (&run.job, run.run.id.0, run.run.fence.0);
+            if run.state == State::Queued {
+                info!(job, id, fence, "the owner of a run vanished; queued again");
+            } else {
+                let reason = run.reason.map_or("", |reason| reason.as_str());
+                warn!(job, id, fence, state = %run.state, reason, "the owner of a run vanished");
             }
         }
         Ok(swept)
@@ -140,7 +131,7 @@ mod tests {
             job: "pay".into(),
             scheduled_at: DateTime::UNIX_EPOCH,
             owner: "a".into(),
-            delivery: Delivery::AtLeastOnce,
+            delivery: Delivery::AtLeastOnce.into(),
             lease_until: DateTime::UNIX_EPOCH + TimeDelta::seconds(lease_until),
             remaining: Duration::from_secs(remaining),
         }

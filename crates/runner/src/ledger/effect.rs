@@ -16,8 +16,6 @@ use sqlx::sqlite::SqliteConnection;
 use sqlx::{Database, SqlSafeStr as _};
 use sqlx_core::transaction::TransactionManager;
 
-use super::postgres::PostgresWork;
-use super::sqlite::SqliteWork;
 use super::{Answer, LedgerError, Run};
 use crate::clock::Clock;
 
@@ -31,7 +29,7 @@ const ASK_AGAIN: Duration = Duration::from_millis(200);
 pub trait Effects: fmt::Debug + Send + Sync + 'static {
     /// Opens the transaction of a run, on the runtime of the caller; `None` if the run is not (or no
     /// longer) running under this fence.
-    fn begin<'a>(&'a self, terms: &'a EffectTerms) -> Answer<'a, Option<Work>>;
+    fn begin<'a>(&'a self, terms: &'a EffectTerms) -> Answer<'a, Option<Box<dyn Work>>>;
 
     /// After a commit whose answer was lost: whether the run has succeeded under this fence. Waits
     /// for a commit that is still under way, so that the answer is the last word.
@@ -206,7 +204,7 @@ impl Effect {
 /// writer waiting, so it may last a third of the shortest ttl, and two seconds at most.
 #[derive(Debug)]
 pub struct Transaction {
-    work: Option<Work>,
+    work: Option<Box<dyn Work>>,
     effect: Effect,
     output: Output,
 }
@@ -217,10 +215,8 @@ impl Transaction {
     /// # Errors
     /// [`EffectError::OtherDatabase`] where it is in SQLite.
     pub fn postgres(&mut self) -> Result<&mut PgConnection, EffectError> {
-        match self.work.as_mut().map(|work| &mut work.0) {
-            Some(Inner::Postgres(work)) => work.connection(),
-            _ => Err(EffectError::OtherDatabase { found: "SQLite" }),
-        }
+        let connection = self.work.as_mut().and_then(|work| work.postgres());
+        connection.unwrap_or(Err(EffectError::OtherDatabase { found: "SQLite" }))
     }
 
     /// The connection, where the ledger is in SQLite.
@@ -228,10 +224,8 @@ impl Transaction {
     /// # Errors
     /// [`EffectError::OtherDatabase`] where it is in PostgreSQL.
     pub fn sqlite(&mut self) -> Result<&mut SqliteConnection, EffectError> {
-        match self.work.as_mut().map(|work| &mut work.0) {
-            Some(Inner::Sqlite(work)) => Ok(work.connection()),
-            _ => Err(EffectError::OtherDatabase { found: "PostgreSQL" }),
-        }
+        let connection = self.work.as_mut().and_then(|work| work.sqlite());
+        connection.unwrap_or(Err(EffectError::OtherDatabase { found: "PostgreSQL" }))
     }
 
     /// Commits the work and ends the firing as succeeded, both or neither. When it returns `Ok` the
@@ -272,32 +266,23 @@ impl Drop for Transaction {
     }
 }
 
-/// A transaction of either database.
-#[derive(Debug)]
-pub struct Work(pub(super) Inner);
+/// An open transaction of one database. Dropped, it is rolled back.
+pub trait Work: fmt::Debug + Send + 'static {
+    /// The connection, if the ledger is in PostgreSQL.
+    fn postgres(&mut self) -> Option<Result<&mut PgConnection, EffectError>>;
 
-#[derive(Debug)]
-pub(super) enum Inner {
-    Postgres(PostgresWork),
-    Sqlite(SqliteWork),
-}
+    /// The connection, if the ledger is in SQLite.
+    fn sqlite(&mut self) -> Option<Result<&mut SqliteConnection, EffectError>>;
 
-impl Work {
     /// The last statement: ends the run, if it is still ours to end.
-    async fn settle(&mut self, terms: &EffectTerms, output: Option<String>) -> Result<(), EffectError> {
-        match &mut self.0 {
-            Inner::Postgres(work) => work.settle(terms, output).await,
-            Inner::Sqlite(work) => work.settle(terms, output).await,
-        }
-    }
+    fn settle<'a>(
+        &'a mut self,
+        terms: &'a EffectTerms,
+        output: Option<String>,
+    ) -> BoxFuture<'a, Result<(), EffectError>>;
 
     /// Makes it last. After an error nobody knows whether it did.
-    async fn commit(self) -> Result<(), LedgerError> {
-        match self.0 {
-            Inner::Postgres(work) => work.commit().await,
-            Inner::Sqlite(work) => work.commit().await,
-        }
-    }
+    fn commit(self: Box<Self>) -> Answer<'static, ()>;
 }
 
 /// Begins so that the client counts the transaction as its own: one that is nested in it is then a

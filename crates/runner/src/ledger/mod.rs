@@ -1,8 +1,9 @@
 //! Layer two: the ledger decides. One row per firing under a UNIQUE constraint, in PostgreSQL or SQLite.
 //!
-//! Three traits, one implementation of each per database: [`Ledger`] is what the corridor of a
-//! firing writes, [`Upkeep`] repairs and cleans, [`Reader`] looks. A "no" is a value; an error
-//! means that we do not know what happened.
+//! One small trait for each client: [`Ledger`] is what the corridor of a firing writes; [`Queue`], [`Sweeping`],
+//! [`Gaps`] and [`Housekeeping`] are what every replica does besides firing; [`Operators`] is what people ask for;
+//! [`Reader`] looks and never writes; [`Effects`] opens jobs' own transactions. Each database implements them
+//! all. A "no" is a value; an error means that we do not know what happened.
 
 mod effect;
 mod error;
@@ -30,9 +31,11 @@ pub use rows::{AttemptRow, FiringRow, HistoryFilter, JobRow};
 pub use server::{Reading, Server, Succession};
 pub use sqlite::SqliteLedger;
 pub use values::{
-    Claim, ClaimRequest, Counted, Due, Ending, Enqueue, Enqueued, Entry, Expired, FiringId, Found, Heartbeat,
-    JobRegistration, Run, Running, Settled, Settlement, Skip, Skipped, Suspect, Swept, Won,
+    Counted, Due, Expired, Heartbeat, JobRegistration, Run, Running, Settled, Settlement, Suspect, Swept,
 };
+
+pub use crate::firing::FiringId;
+pub use crate::rules::{Claim, ClaimRequest, Ending, Enqueue, Enqueued, Entry, Found, Skip, Skipped, Won};
 
 /// Every answer of the ledger.
 pub type Answer<'a, T> = BoxFuture<'a, Result<T, LedgerError>>;
@@ -58,48 +61,61 @@ pub trait Ledger: Debug + Send + Sync + 'static {
     fn skip<'a>(&'a self, skip: &'a Skip) -> Answer<'a, Skipped>;
 }
 
-/// What keeps the ledger in order; any replica may call it at any time.
-pub trait Upkeep: Debug + Send + Sync + 'static {
-    /// Makes the jobs known. `known_since` starts anew where `spec_hash` differs from the stored one.
-    fn register<'a>(&'a self, jobs: &'a [JobRegistration]) -> Answer<'a, ()>;
-
+/// Firings that wait for an owner.
+pub trait Queue: Debug + Send + Sync + 'static {
     /// Puts a firing into the queue, unless it has a row already.
     fn enqueue<'a>(&'a self, enqueue: &'a Enqueue) -> Answer<'a, Enqueued>;
 
-    /// Queued firings of these jobs whose `due_at` has come, oldest first; without those that could
-    /// not be claimed now (paused, or behind an exclusive run) and would starve the rest of the list.
+    /// Queued firings of these jobs whose `due_at` has come, oldest first. Those that could not be claimed now
+    /// (paused, or behind an exclusive run) are left out, since they would starve the rest of the list; and so
+    /// are those whose words only a newer program knows.
     fn due<'a>(&'a self, jobs: &'a [String], limit: u32) -> Answer<'a, Vec<Due>>;
 
-    /// Ends queued firings whose `expires_at` has passed, of any job.
+    /// Ends queued firings whose `expires_at` has come, of any job.
     fn expire(&self, limit: u32) -> Answer<'_, Vec<Expired>>;
+}
 
+/// Runs whose owner may have vanished. Any replica may sweep at any time.
+pub trait Sweeping: Debug + Send + Sync + 'static {
     /// Every running row, for the sweep to watch.
     fn running(&self) -> Answer<'_, Vec<Running>>;
 
     /// Ends those suspects that nobody has touched since they were seen and whose lease is over.
     fn sweep<'a>(&'a self, suspects: &'a [Suspect]) -> Answer<'a, Vec<Swept>>;
+}
 
+/// Due moments that have no row.
+pub trait Gaps: Debug + Send + Sync + 'static {
     /// How far the gaps of these jobs have been decided, and which of their firings have rows since.
     fn horizons<'a>(&'a self, questions: &'a [Question]) -> Answer<'a, Vec<Horizon>>;
 
     /// Writes rows for a job's gaps and raises its horizon, in one transaction, unless another
     /// replica has done so since the horizon was read. A paused job's gaps are skipped(paused).
     fn decide<'a>(&'a self, decision: &'a Decision) -> Answer<'a, bool>;
+}
+
+/// What keeps the ledger's tables and its server in order.
+pub trait Housekeeping: Debug + Send + Sync + 'static {
+    /// Makes the jobs known. `known_since` starts anew where `spec_hash` differs from the stored one.
+    fn register<'a>(&'a self, jobs: &'a [JobRegistration]) -> Answer<'a, ()>;
 
     /// Removes terminal rows that ended more than `retention` ago, raising each job's
     /// `pruned_before` first so that a removed firing can never be claimed again.
     fn prune(&self, retention: Duration, batch: u32) -> Answer<'_, u64>;
 
+    /// Writes down which server keeps the ledger now, so that fences go on growing there, and gives
+    /// the one that was written down before if that was another.
+    fn adopt(&self) -> Answer<'_, Option<Server>>;
+}
+
+/// What people ask of the ledger.
+pub trait Operators: Debug + Send + Sync + 'static {
     /// Stops new claims of a job. When it returns, no claim that began earlier can still win.
     /// `false` if the ledger does not know the job.
     fn pause<'a>(&'a self, job: &'a str, by: &'a str, note: &'a str) -> Answer<'a, bool>;
 
     /// Allows claims again. `false` if the ledger does not know the job.
     fn resume<'a>(&'a self, job: &'a str) -> Answer<'a, bool>;
-
-    /// Writes down which server keeps the ledger now, so that fences go on growing there, and gives
-    /// the one that was written down before if that was another.
-    fn adopt(&self) -> Answer<'_, Option<Server>>;
 
     /// Asks the owner of a running firing to stop, or cancels a queued one. `false` if it is neither.
     fn cancel(&self, id: FiringId) -> Answer<'_, bool>;

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::postgres::PostgresLedger;
-use super::{Answer, Effects, Ledger, LedgerError, Reader, SqliteLedger, Upkeep};
+use super::{
+    Answer, Effects, Gaps, Housekeeping, Ledger, LedgerError, Operators, Queue, Reader, SqliteLedger,
+    Sweeping,
+};
 
 /// How to open a ledger.
 #[derive(Clone)]
@@ -35,14 +38,22 @@ impl fmt::Debug for LedgerOptions {
     }
 }
 
-/// One ledger, by the three sides of it.
+/// One ledger, as each of its clients sees it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Opened {
     /// For the corridor.
     pub ledger: Arc<dyn Ledger>,
-    /// For sweep, queue and operators.
-    pub upkeep: Arc<dyn Upkeep>,
+    /// For what waits.
+    pub queue: Arc<dyn Queue>,
+    /// For runs whose owner may have vanished.
+    pub sweeping: Arc<dyn Sweeping>,
+    /// For the reconciliation.
+    pub gaps: Arc<dyn Gaps>,
+    /// For registering, pruning and failovers.
+    pub housekeeping: Arc<dyn Housekeeping>,
+    /// For people.
+    pub operators: Arc<dyn Operators>,
     /// For those who only look.
     pub reader: Arc<dyn Reader>,
     /// For jobs' own transactions.
@@ -52,9 +63,21 @@ pub struct Opened {
 impl Opened {
     /// All sides of one ledger, also of one that is written elsewhere.
     #[must_use]
-    pub fn new<L: Ledger + Upkeep + Reader + Effects>(ledger: L) -> Self {
+    pub fn new<L>(ledger: L) -> Self
+    where
+        L: Ledger + Queue + Sweeping + Gaps + Housekeeping + Operators + Reader + Effects,
+    {
         let ledger = Arc::new(ledger);
-        Self { ledger: ledger.clone(), upkeep: ledger.clone(), reader: ledger.clone(), effects: ledger }
+        Self {
+            ledger: ledger.clone(),
+            queue: ledger.clone(),
+            sweeping: ledger.clone(),
+            gaps: ledger.clone(),
+            housekeeping: ledger.clone(),
+            operators: ledger.clone(),
+            reader: ledger.clone(),
+            effects: ledger,
+        }
     }
 }
 

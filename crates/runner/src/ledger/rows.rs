@@ -2,8 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::values::FiringId;
-use crate::firing::State;
+use crate::firing::{Delivery, FiringId, Origin, Reason, State, Word};
 
 /// Which rows to read.
 #[derive(Clone, Debug, Default)]
@@ -34,11 +33,11 @@ pub struct FiringRow {
     /// What tells it apart from others of the same instant.
     pub trigger_key: String,
     /// Why it exists.
-    pub origin: String,
+    pub origin: Word<Origin>,
     /// Where it stands.
-    pub state: State,
+    pub state: Word<State>,
     /// Why.
-    pub reason: Option<String>,
+    pub reason: Option<Word<Reason>>,
     /// Runs so far.
     pub attempt: u32,
     /// Vanished owners and interruptions so far.
@@ -52,7 +51,7 @@ pub struct FiringRow {
     /// Whether it excludes other runs.
     pub exclusive: bool,
     /// What happens when an owner is lost.
-    pub delivery: String,
+    pub delivery: Word<Delivery>,
     /// When a queued row may run.
     pub due_at: Option<DateTime<Utc>>,
     /// When a queued row gives up.
@@ -87,7 +86,7 @@ pub struct AttemptRow {
     /// When it was given up.
     pub ended_at: DateTime<Utc>,
     /// Why: `retry`, `interrupted`, `owner_lost`.
-    pub reason: String,
+    pub reason: Word<Reason>,
     /// What went wrong.
     pub error: Option<String>,
     /// What it printed or left.

@@ -39,7 +39,7 @@ pub(crate) fn exec(config: &Config, job: &Arc<BoundJob>) -> Result<Executed, Sta
     let walked = Runtimes::start([&**job])?.run(async |homes| {
         let mut signals = Signals::listen()?;
         let engine = Engine::open(config, homes, &site, &mut signals).await?;
-        engine.opened.upkeep.register(&registrations(std::iter::once(job))).await?;
+        engine.opened.housekeeping.register(&registrations(std::iter::once(job))).await?;
         Ok::<_, StartError>(walk(&engine, job, signals).await)
     })?;
     Ok(match walked {

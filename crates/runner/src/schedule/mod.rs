@@ -11,13 +11,11 @@ mod every;
 mod field;
 mod hash;
 mod jitter;
-mod misfire;
 mod timetable;
 mod wall;
 
 pub use clocks::{DstEffect, DstNote};
 pub use jitter::delay;
-pub use misfire::{Gap, Misfire, MisfireRule, Verdict, judge};
 pub use timetable::{ScheduleError, Timetable};
 
 /// The release of the IANA zone rules that this binary was built with, as in `2025b`. Replicas with

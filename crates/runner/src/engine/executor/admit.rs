@@ -1,12 +1,15 @@
 //! Step one: whether this replica may contend for a firing now.
 
-use std::time::Duration;
-
+use chrono::TimeDelta;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::Executor;
 use super::passage::{Passage, Ticket};
 use crate::registry::BoundJob;
+
+/// How long after its start deadline a firing is given up. A claim may win until the deadline itself, so that
+/// no firing is recorded as missed that another replica may still claim.
+const CLOSED: TimeDelta = TimeDelta::milliseconds(10);
 
 /// The answer at the door.
 pub(super) enum Admission {
@@ -51,14 +54,12 @@ impl Executor {
             // Re-runs and catch-ups carry their own expiry in the ledger.
             Ticket::Queued(_) => std::future::pending().await,
             Ticket::Fresh(_) => {
-                let deadline = chrono::TimeDelta::from_std(job.spec.start_deadline).ok();
-                match deadline.and_then(|span| pass.due_at(&job.spec).checked_add_signed(span)) {
+                let deadline = TimeDelta::from_std(job.spec.start_deadline).ok();
+                match deadline.and_then(|span| pass.due_at(&job.spec).checked_add_signed(span + CLOSED)) {
                     Some(instant) => self.site.pulse.sleep_until(instant).await,
                     None => std::future::pending().await,
                 }
             }
         }
-        // The claim's own window ends at the same instant; be sure that it has.
-        tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }

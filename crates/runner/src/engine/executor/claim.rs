@@ -8,11 +8,10 @@ use tracing::{debug, error, warn};
 use super::Executor;
 use super::hold::Hold;
 use super::passage::{Fate, Passage, Step};
-use crate::config::Overlap;
-use crate::firing::{Fence, State};
+use crate::firing::{Fence, Reason, State};
 use crate::ledger::{Claim, ClaimRequest, Found, Heartbeat, LedgerError, Run, Won};
 use crate::registry::BoundJob;
-use crate::telemetry;
+use crate::telemetry::{self, ClaimAnswer, SecondRun};
 
 /// A claim that is ours, with the moment from which its lease may be counted.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +37,7 @@ pub(super) enum Claimed {
     /// Another run of the job is running.
     Overlap,
     /// It does not run, and a row shall say why.
-    Skip(&'static str),
+    Skip(Reason),
     /// It does not run here, or not now.
     No(Step),
 }
@@ -51,7 +50,7 @@ impl Executor {
             entry: pass.entry(spec),
             claim_id: pass.claim_id,
             owner: self.instance.clone(),
-            exclusive: spec.overlap != Overlap::Allow,
+            exclusive: spec.overlap.is_exclusive(),
             delivery: spec.delivery,
             lease: spec.budget.ttl,
         };
@@ -61,7 +60,7 @@ impl Executor {
                 Ok(claim) => claim,
                 Err(error) => return self.unknown(job, pass, &request, &error).await,
             };
-            telemetry::claim(&spec.name, word(&claim));
+            telemetry::claim(&spec.name, counted_as(&claim));
             return match claim {
                 Claim::Won(won) => self.owned(job, pass, won, sent).await,
                 Claim::Duplicate(found) => {
@@ -69,7 +68,7 @@ impl Executor {
                     Claimed::No(Step::Over(Fate::Elsewhere))
                 }
                 Claim::Overlap(found) => {
-                    if pass.waiting_since.is_none() {
+                    if !std::mem::replace(&mut pass.told_of_overlap, true) {
                         note_overlap(job, pass, hold, &found);
                     }
                     Claimed::Overlap
@@ -80,8 +79,8 @@ impl Executor {
                     continue;
                 }
                 Claim::TooEarly(wait) => Claimed::No(Step::Again(wait)),
-                Claim::TooLate => Claimed::Skip("missed"),
-                Claim::Paused => Claimed::Skip("paused"),
+                Claim::TooLate => Claimed::Skip(Reason::Missed),
+                Claim::Paused => Claimed::Skip(Reason::Paused),
                 Claim::Pruned => Claimed::No(Step::Over(Fate::Refused)),
                 Claim::Unregistered => {
                     warn!(job = %spec.name, "the ledger does not know this job yet");
@@ -119,7 +118,7 @@ impl Executor {
         error: &LedgerError,
     ) -> Claimed {
         pass.unsure = true;
-        telemetry::claim(&job.spec.name, "unknown");
+        telemetry::claim(&job.spec.name, ClaimAnswer::Unknown);
         let subject = pass.subject();
         if error.is_unavailable() || matches!(error, LedgerError::Busy { .. }) {
             warn!(job = %job.spec.name, subject, error = error as &dyn std::error::Error, "claim without an answer");
@@ -142,18 +141,22 @@ impl Executor {
 fn note_duplicate(job: &BoundJob, pass: &Passage, hold: &Hold, found: &Found) {
     let name = &job.spec.name;
     let owner = found.owner.as_deref().unwrap_or("");
-    match (found.state, hold) {
-        (State::Queued, _) => {}
-        (State::Running, Hold::Locked { .. }) => {
-            telemetry::duplicate(name, "running");
-            warn!(job = %name, subject = pass.subject(), owner, "the lock let a second run through; the ledger refused it");
+    let subject = pass.subject();
+    match (found.state.known(), hold) {
+        (Some(State::Queued), _) => {}
+        (Some(State::Running), Hold::Locked { .. }) => {
+            telemetry::duplicate(name, SecondRun::Running);
+            warn!(job = %name, subject, owner, "the lock let a second run through; the ledger refused it");
         }
-        (State::Running, Hold::LedgerOnly | Hold::Unlocked) => {
-            debug!(job = %name, subject = pass.subject(), owner, "another replica is at it");
+        (Some(State::Running), Hold::LedgerOnly | Hold::Unlocked) => {
+            debug!(job = %name, subject, owner, "another replica runs it");
         }
-        _ => {
-            telemetry::duplicate(name, "ended");
-            debug!(job = %name, subject = pass.subject(), state = %found.state, "already done");
+        (
+            Some(State::Succeeded | State::Failed | State::Lost | State::Cancelled | State::Skipped) | None,
+            _,
+        ) => {
+            telemetry::duplicate(name, SecondRun::Ended);
+            debug!(job = %name, subject, state = %found.state, "already done");
         }
     }
 }
@@ -164,22 +167,22 @@ fn note_overlap(job: &BoundJob, pass: &Passage, hold: &Hold, found: &Found) {
     let name = &job.spec.name;
     let (subject, owner) = (pass.subject(), found.owner.as_deref().unwrap_or(""));
     if matches!(hold, Hold::Locked { .. }) {
-        telemetry::duplicate(name, "running");
+        telemetry::duplicate(name, SecondRun::Running);
         warn!(job = %name, subject, owner, "the lock let a run through beside another; the ledger refused it");
     } else {
         debug!(job = %name, subject, owner, "another run of the job is running");
     }
 }
 
-const fn word(claim: &Claim) -> &'static str {
+const fn counted_as(claim: &Claim) -> ClaimAnswer {
     match claim {
-        Claim::Won(_) => "won",
-        Claim::Duplicate(_) => "duplicate",
-        Claim::Overlap(_) => "overlap",
-        Claim::Paused => "paused",
-        Claim::TooEarly(_) => "too_early",
-        Claim::TooLate => "too_late",
-        Claim::Pruned => "pruned",
-        Claim::Unregistered => "unregistered",
+        Claim::Won(_) => ClaimAnswer::Won,
+        Claim::Duplicate(_) => ClaimAnswer::Duplicate,
+        Claim::Overlap(_) => ClaimAnswer::Overlap,
+        Claim::Paused => ClaimAnswer::Paused,
+        Claim::TooEarly(_) => ClaimAnswer::TooEarly,
+        Claim::TooLate => ClaimAnswer::TooLate,
+        Claim::Pruned => ClaimAnswer::Pruned,
+        Claim::Unregistered => ClaimAnswer::Unregistered,
     }
 }

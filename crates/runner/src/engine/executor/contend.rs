@@ -7,8 +7,7 @@ use tracing::{debug, info};
 
 use super::Executor;
 use super::passage::{Fate, Passage, Step, Ticket};
-use crate::config::Overlap;
-use crate::firing::State;
+use crate::firing::{Reason, State};
 use crate::ledger::{Skip, Skipped};
 use crate::registry::BoundJob;
 use crate::telemetry;
@@ -21,8 +20,8 @@ impl Executor {
     /// applies; if not, a holder is between settle and release, or dead: try again for at most one
     /// ttl, then let go.
     pub(super) async fn contend(&self, job: &BoundJob, pass: &mut Passage) -> Step {
-        if let (Ticket::Fresh(_), Overlap::Skip) = (&pass.ticket, job.spec.overlap) {
-            let reason = "overlap";
+        if matches!(pass.ticket, Ticket::Fresh(_)) && job.spec.overlap.skips() {
+            let reason = Reason::Overlap;
             let skip = skip(pass, reason, true);
             match self.ledger.skip(&skip).await {
                 Ok(Skipped::NothingRunning) => {}
@@ -36,13 +35,13 @@ impl Executor {
     /// The lock's server is away and the job does not run without it: wait up to one ttl, then say so.
     pub(super) async fn without_lock(&self, job: &BoundJob, pass: &mut Passage) -> Step {
         match self.wait_or_let_go(job, pass) {
-            Step::Over(_) => self.skip(job, pass, "lock_unavailable").await,
+            Step::Over(_) => self.skip(job, pass, Reason::LockUnavailable).await,
             again @ Step::Again(_) => again,
         }
     }
 
     /// Records that the firing did not run. A queued one keeps its row and waits.
-    pub(super) async fn skip(&self, job: &BoundJob, pass: &mut Passage, reason: &'static str) -> Step {
+    pub(super) async fn skip(&self, job: &BoundJob, pass: &mut Passage, reason: Reason) -> Step {
         if matches!(pass.ticket, Ticket::Queued(_)) {
             return Step::Over(Fate::Waiting);
         }
@@ -66,15 +65,15 @@ impl Executor {
     }
 }
 
-fn skip(pass: &Passage, reason: &'static str, only_while_running: bool) -> Skip {
-    Skip { firing: pass.firing().clone(), reason: reason.into(), detail: None, only_while_running }
+fn skip(pass: &Passage, reason: Reason, only_while_running: bool) -> Skip {
+    Skip { firing: pass.firing().clone(), reason, detail: None, only_while_running }
 }
 
-fn skipped_step(job: &BoundJob, pass: &Passage, reason: &'static str, skipped: &Skipped) -> Step {
+fn skipped_step(job: &BoundJob, pass: &Passage, reason: Reason, skipped: &Skipped) -> Step {
     Step::Over(match skipped {
         Skipped::Recorded => {
-            info!(job = %job.spec.name, scheduled_at = pass.subject(), reason, "skipped");
-            telemetry::firing(&job.spec.name, State::Skipped, reason);
+            info!(job = %job.spec.name, scheduled_at = pass.subject(), %reason, "skipped");
+            telemetry::firing(&job.spec.name, State::Skipped, Some(reason));
             Fate::Skipped(reason)
         }
         Skipped::AlreadyThere(_) => Fate::Elsewhere,

@@ -11,11 +11,10 @@ use uuid::Uuid;
 
 use super::Executor;
 use super::passage::{Fate, Passage, Step};
-use super::verdict::Verdict;
-use crate::config::{Guard, OnUnavailable, Overlap};
+use crate::config::OnUnavailable;
 use crate::firing::Firing;
 use crate::registry::BoundJob;
-use crate::telemetry;
+use crate::telemetry::{self, LockAnswer, RenewalAnswer};
 
 /// The first part of every lock key.
 const KEY_PREFIX: &str = "runner";
@@ -46,8 +45,8 @@ pub(super) struct Renewals {
 impl Renewals {
     /// Counts those that have come since the last look.
     fn count(&mut self, report: &LeaseReport) {
-        telemetry::lock_renewals("renewed", report.renewals_ok.saturating_sub(self.renewed));
-        telemetry::lock_renewals("failed", report.renewals_failed.saturating_sub(self.failed));
+        telemetry::lock_renewals(RenewalAnswer::Renewed, report.renewals_ok.saturating_sub(self.renewed));
+        telemetry::lock_renewals(RenewalAnswer::Failed, report.renewals_failed.saturating_sub(self.failed));
         *self = Self { renewed: report.renewals_ok, failed: report.renewals_failed };
     }
 }
@@ -65,9 +64,9 @@ pub(super) enum Taken {
 }
 
 impl Executor {
-    pub(super) async fn take(&self, job: &BoundJob, pass: &Passage) -> Taken {
+    pub(super) async fn take(&self, job: &BoundJob, pass: &mut Passage) -> Taken {
         let spec = &job.spec;
-        if matches!(spec.guard, Guard::Ledger | Guard::None) {
+        if !spec.guard.takes_the_lock() {
             return Taken::Hold(Hold::Unlocked);
         }
         let key = match self.lock_key(job, pass.firing()) {
@@ -89,26 +88,28 @@ impl Executor {
         let terms = Terms::new(spec.budget.max_renewals, spec.budget.kill_grace);
         match self.locks.acquire(request, terms).await {
             Ok(Acquisition::Acquired(guard)) => {
-                telemetry::lock_acquire(&spec.name, "acquired");
+                telemetry::lock_acquire(&spec.name, LockAnswer::Acquired);
                 let subject = first.then_some(subject);
                 Taken::Hold(Hold::Locked { guard, subject, counted: Renewals::default() })
             }
             Ok(Acquisition::Held { holder, remaining }) => {
-                telemetry::lock_acquire(&spec.name, "held");
+                telemetry::lock_acquire(&spec.name, LockAnswer::Held);
                 debug!(job = %spec.name, %subject, holder = holder.instance, held_for = holder.subject, "lock held");
-                if remaining == Duration::MAX && pass.waiting_since.is_none() {
+                if remaining == Duration::MAX && !std::mem::replace(&mut pass.told_of_endless_key, true) {
                     // Ours always expire. This one would hold the job up until somebody looks.
                     let key = self.lock_key(job, pass.firing()).map(|key| key.lock()).unwrap_or_default();
                     warn!(job = %spec.name, key, value = holder.instance, "a key without an expiry stands in the lock's place, and is not ours: delete it");
                 }
                 if first && holder.subject == subject { Taken::AtIt } else { Taken::Busy }
             }
-            Ok(_) => {
-                telemetry::lock_acquire(&spec.name, "done");
+            Ok(Acquisition::Done) => {
+                telemetry::lock_acquire(&spec.name, LockAnswer::Done);
                 Taken::AtIt
             }
+            // An answer of another kind is no lock: unknown is not yes.
+            Ok(_) => Taken::Busy,
             Err(error) => {
-                telemetry::lock_acquire(&spec.name, "unavailable");
+                telemetry::lock_acquire(&spec.name, LockAnswer::Unavailable);
                 let error = &error as &dyn std::error::Error;
                 match spec.on_unavailable {
                     OnUnavailable::LedgerOnly => {
@@ -129,7 +130,7 @@ impl Executor {
         if job.spec.shards > 1 {
             key = key.shard(firing.shard);
         }
-        if job.spec.overlap == Overlap::Allow {
+        if !job.spec.overlap.is_exclusive() {
             key = key.at(firing.scheduled_at.timestamp_millis());
         }
         Ok(key)
@@ -156,13 +157,14 @@ impl Hold {
         }
     }
 
-    /// Gives the lock back. After a terminal end of a first attempt it leaves the done marker, so
-    /// that a late replica need not trouble the ledger.
-    pub(super) async fn release(self, job: &BoundJob, step: &Step) {
+    /// Gives the lock back. If `step` is the end of a first attempt, the done marker is left in its place, so that
+    /// a late replica need not ask the ledger.
+    pub(super) async fn release(self, job: &BoundJob, step: Option<&Step>) {
         let Self::Locked { guard, subject, mut counted } = self else { return };
         let token = guard.token().clone();
-        let done =
-            subject.filter(|_| is_done(step)).map(|subject| DoneMark { subject, ttl: marker_life(job) });
+        let done = subject
+            .filter(|_| step.is_some_and(is_done))
+            .map(|subject| DoneMark { subject, ttl: marker_life(job) });
         let release = guard.release(done).await;
         counted.count(&release.report);
         telemetry::lock_released(&job.spec.name, &release.report);
@@ -179,9 +181,7 @@ impl Hold {
 
 fn is_done(step: &Step) -> bool {
     match step {
-        Step::Over(Fate::Ran { verdict: Verdict { ending, .. }, settled: Some(_), .. }) => {
-            ending.is_terminal()
-        }
+        Step::Over(Fate::Ran { verdict, settled: Some(_), .. }) => verdict.ending.is_terminal(),
         Step::Over(Fate::Skipped(_)) => true,
         _ => false,
     }

@@ -7,12 +7,12 @@
 mod admit;
 mod claim;
 mod contend;
+mod ended;
 mod hold;
 mod passage;
 mod run;
 mod settle;
 mod supervise;
-mod verdict;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use tokio::sync::{Notify, Semaphore};
 
 use crate::engine::Site;
 use crate::engine::runtimes::Homes;
-use crate::firing::Instance;
+use crate::firing::{Instance, Reason};
 use crate::ledger::{Effects, Ledger};
 use crate::registry::BoundJob;
 
@@ -83,7 +83,7 @@ impl Executor {
             Admission::In(permit) => permit,
             Admission::Closed => return Step::Over(Fate::Drained),
             Admission::LetGo => return Step::Over(Fate::LetGo),
-            Admission::TooLate => return self.skip(job, pass, "missed").await,
+            Admission::TooLate => return self.skip(job, pass, Reason::Missed).await,
         };
         // 2 lock, 3 keep
         let mut hold = match self.take(job, pass).await {
@@ -98,14 +98,24 @@ impl Executor {
                 // 5 run
                 let ended = self.run(job, pass, &owned, &mut hold).await;
                 // 6 settle
-                self.settle(job, pass, &owned, &mut hold, ended).await
+                match self.settle(job, &owned, &ended).await {
+                    Some(step) => step,
+                    None => {
+                        // The run has ended, so its lock guards nothing. Kept while the ledger is away from
+                        // this replica only, it would keep the others from the job until its cap.
+                        hold.release(job, None).await;
+                        let step = self.settle_until_answered(job, pass, &owned, &ended).await;
+                        self.turn.notify_one();
+                        return step;
+                    }
+                }
             }
             Claimed::No(step) => step,
             Claimed::Overlap => self.contend(job, pass).await,
             Claimed::Skip(reason) => self.skip(job, pass, reason).await,
         };
         // 7 release
-        hold.release(job, &step).await;
+        hold.release(job, Some(&step)).await;
         self.turn.notify_one();
         step
     }

@@ -6,10 +6,10 @@ use chrono::{DateTime, Utc};
 use lockcore::{BootInstant, Jitter};
 use uuid::Uuid;
 
-use super::verdict::Verdict;
 use crate::config::JobSpec;
-use crate::firing::{Firing, Origin, instant};
+use crate::firing::{Firing, Origin, Reason, instant};
 use crate::ledger::{Due, Entry, Settled};
+use crate::rules::Verdict;
 use crate::schedule::delay;
 
 /// What brings a firing to the corridor.
@@ -51,7 +51,7 @@ pub(crate) enum Fate {
     /// Another replica has it, or it has a row already.
     Elsewhere,
     /// A row says that it did not run, and why.
-    Skipped(&'static str),
+    Skipped(Reason),
     /// Its row waits; it is polled again.
     Waiting,
     /// Nothing came of it in time; the queue or the reconciliation brings it back.
@@ -79,14 +79,26 @@ pub(super) struct Passage {
     pub(super) claim_id: Uuid,
     /// A claim was sent whose answer never came.
     pub(super) unsure: bool,
-    /// Since when something else has stood in the way of the lock.
+    /// Since when something else has stood in the way.
     pub(super) waiting_since: Option<BootInstant>,
+    /// Whether people have been told of the run that stands in the way.
+    pub(super) told_of_overlap: bool,
+    /// Whether people have been told of a key in the lock's place that never expires.
+    pub(super) told_of_endless_key: bool,
     tries: u32,
 }
 
 impl Passage {
     pub(super) fn new(ticket: Ticket) -> Self {
-        Self { ticket, claim_id: Uuid::new_v4(), unsure: false, waiting_since: None, tries: 0 }
+        Self {
+            ticket,
+            claim_id: Uuid::new_v4(),
+            unsure: false,
+            waiting_since: None,
+            told_of_overlap: false,
+            told_of_endless_key: false,
+            tries: 0,
+        }
     }
 
     pub(super) const fn firing(&self) -> &Firing {

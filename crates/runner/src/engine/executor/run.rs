@@ -1,45 +1,23 @@
 //! Step five: users' code, on a runtime of its own, under everything that may stop it.
 
-use std::any::Any;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::task::{JoinError, JoinHandle};
-use tracing::{Instrument, Span, info, info_span, warn};
+use tokio::task::JoinHandle;
+use tracing::{Instrument, info, info_span, warn};
 
 use super::Executor;
 use super::claim::Owned;
+use super::ended::{Ended, outcome};
 use super::hold::Hold;
 use super::passage::Passage;
-use super::supervise::{Supervision, first_licence};
-use crate::job::{Cancel, Cause, ContextParts, JobContext, JobError};
+use super::supervise::{Bounds, Supervision};
+use crate::firing::Cause;
+use crate::job::{Cancel, ContextParts, JobContext};
 use crate::ledger::{Effect, EffectTerms};
 use crate::registry::BoundJob;
+use crate::rules::Outcome;
 use crate::telemetry;
-
-/// How a run came to its end, before anybody judges it.
-#[derive(Debug)]
-pub(super) struct Ended {
-    pub(super) outcome: Outcome,
-    /// Why it was asked to stop, if it was.
-    pub(super) cause: Option<Cause>,
-    pub(super) output: Option<String>,
-    /// Whether it has committed a transaction of its own, and with that its end.
-    pub(super) effect: Effect,
-    pub(super) took: Duration,
-    pub(super) span: Span,
-}
-
-/// What the code itself did.
-#[derive(Debug)]
-pub(super) enum Outcome {
-    /// It returned.
-    Returned(Result<(), JobError>),
-    /// It panicked, saying this.
-    Panicked(String),
-    /// It was dropped after it had not ended within its `kill_grace`, or before it began.
-    Dropped,
-}
 
 /// Ends a task when its owner goes away, whatever the reason.
 struct AbortOnDrop<T>(JoinHandle<T>);
@@ -61,32 +39,30 @@ impl Executor {
             fence = owned.fence().0,
             instance = %self.instance,
         );
-        let started = self.site.clock.boot_now();
-        let deadline = started + job.spec.budget.timeout;
+        let bounds = Bounds::of(&job.spec.budget, owned, self.site.clock.boot_now());
         let terms = EffectTerms {
             run: owned.run(),
             attempt: owned.won.attempt,
             lease: job.spec.budget.ttl,
-            deadline,
+            deadline: bounds.deadline,
             clock: self.site.clock.clone(),
         };
         let effect = Effect::new(self.effects.clone(), terms);
-        let first = first_licence(&job.spec.budget, owned);
-        if started >= first {
+        if bounds.started >= bounds.first_licence {
             // Frozen since the claim: its lease may be someone else's by now, so nothing of it begins.
             span.in_scope(|| warn!("lost: the lease was over before the run could begin"));
             let (outcome, cause) = (Outcome::Dropped, Some(Cause::LeaseLost));
             return Ended { outcome, cause, effect, output: None, took: Duration::ZERO, span };
         }
         let cancel = Cancel::default();
-        let (licence, licensed) = watch::channel(first);
+        let (licence, licensed) = watch::channel(bounds.first_licence);
         let context = JobContext::new(ContextParts {
             namespace: self.namespace.clone(),
             firing: pass.firing().clone(),
             shards: job.spec.shards,
             attempt: owned.won.attempt,
             fence: owned.fence(),
-            deadline,
+            deadline: bounds.deadline,
             kill_grace: told_grace(job.spec.budget.kill_grace),
             cancel: cancel.clone(),
             licence: licensed,
@@ -106,7 +82,7 @@ impl Executor {
             owned,
             cancel: &cancel,
             effect: &effect,
-            deadline,
+            bounds: &bounds,
             task: task.0.abort_handle(),
         };
         let joined = tokio::select! {
@@ -117,7 +93,7 @@ impl Executor {
             never = supervision.watch(hold, licence).instrument(span.clone()) => match never {},
         };
         drop(running);
-        let took = self.site.clock.boot_now().saturating_since(started);
+        let took = self.site.clock.boot_now().saturating_since(bounds.started);
         telemetry::run_duration(&job.spec.name, took);
         Ended { outcome: outcome(joined), cause: cancel.cause(), output: left.output(), effect, took, span }
     }
@@ -127,22 +103,6 @@ impl Executor {
 /// (a command that had to be killed) can still say so before it is dropped.
 fn told_grace(kill_grace: Duration) -> Duration {
     kill_grace - (kill_grace / 4).min(Duration::from_millis(500))
-}
-
-fn outcome(joined: Result<Result<(), JobError>, JoinError>) -> Outcome {
-    match joined {
-        Ok(result) => Outcome::Returned(result),
-        Err(error) if error.is_panic() => Outcome::Panicked(panic_text(&*error.into_panic())),
-        Err(_) => Outcome::Dropped,
-    }
-}
-
-fn panic_text(payload: &(dyn Any + Send)) -> String {
-    payload
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| payload.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a panic without a message".into())
 }
 
 #[cfg(test)]
@@ -163,8 +123,8 @@ mod tests {
     use crate::engine::executor::{Fate, Ticket};
     use crate::engine::queue::registrations;
     use crate::engine::runtimes::Runtimes;
-    use crate::firing::{Firing, Instance, Origin};
-    use crate::job::ErasedJob;
+    use crate::firing::{Firing, Instance, Origin, Reason};
+    use crate::job::{ErasedJob, JobError};
     use crate::ledger::{
         Answer, Claim, ClaimRequest, Ending, Heartbeat, Ledger, LedgerOptions, Run, Settled, Settlement,
         Skip, Skipped, Won,
@@ -246,11 +206,11 @@ mod tests {
         };
         let fate = Runtimes::start([]).unwrap().run(async |homes| {
             let opened = crate::ledger::open(options).await.unwrap();
-            opened.upkeep.register(&registrations(std::iter::once(&job))).await.unwrap();
+            opened.housekeeping.register(&registrations(std::iter::once(&job))).await.unwrap();
             let now = opened.reader.now().await.unwrap().now;
             let clock = Arc::new(ManualClock::new(now));
             let site = Site::new(clock.clone(), Arc::default());
-            site.pulse.probe_once(&*opened.reader, &*opened.upkeep).await;
+            site.pulse.probe_once(&*opened.reader, &*opened.housekeeping).await;
             let locks = Locks::new(
                 Arc::new(MemoryBackend::new(clock.clone())),
                 clock.clone(),
@@ -272,10 +232,7 @@ mod tests {
         });
         assert!(!witness.0.load(Ordering::SeqCst), "it ran without a licence");
         let Fate::Ran { verdict, settled, .. } = fate else { panic!("{fate:?}") };
-        assert!(
-            matches!(&verdict.ending, Ending::Requeue { reason, .. } if reason == "interrupted"),
-            "{verdict:?}"
-        );
+        assert!(matches!(verdict.ending, Ending::Requeue { reason: Reason::Interrupted, .. }), "{verdict:?}");
         assert_eq!(settled, Some(Settled::Recorded));
     }
 }

@@ -6,143 +6,151 @@ use tracing::{error, info, warn};
 
 use super::Executor;
 use super::claim::Owned;
-use super::hold::Hold;
+use super::ended::Ended;
 use super::passage::{Fate, Passage, Step};
-use super::run::Ended;
-use super::verdict::{Verdict, judge};
 use crate::capture::tail_of;
+use crate::config::JobSpec;
 use crate::firing::State;
-use crate::ledger::{Ending, Settled, Settlement};
+use crate::ledger::{LedgerError, Settled, Settlement};
 use crate::registry::BoundJob;
+use crate::rules::{RunTerms, Verdict, judge};
 use crate::telemetry;
 
 /// The most of an error that is written into a row, in bytes.
 const MOST_ERROR: usize = 16 << 10;
 
+/// What the ledger did not answer.
+enum Unanswered {
+    /// Whether a transaction of the run's own has committed.
+    Commit(LedgerError),
+    /// The end of the run.
+    Settle(LedgerError),
+}
+
 impl Executor {
-    /// Records how the run ended. A result counts for as long as nobody took over, however late it
-    /// is, so an unreachable ledger is asked again until it answers or the replica leaves.
-    pub(super) async fn settle(
+    /// Records how the run ended; none if the ledger gave no answer.
+    pub(super) async fn settle(&self, job: &BoundJob, owned: &Owned, ended: &Ended) -> Option<Step> {
+        tokio::select! {
+            biased;
+            recorded = self.record(job, owned, ended) => match recorded {
+                Ok((verdict, settled)) => Some(self.settled(job, ended, verdict, settled)),
+                Err(unanswered) => {
+                    self.no_answer(ended, &unanswered);
+                    None
+                }
+            },
+            () = self.site.drain.abandoning() => Some(self.unrecorded(job, owned, ended)),
+        }
+    }
+
+    /// Asks until the ledger answers or the replica leaves: a result counts for as long as nobody took over,
+    /// however late it is. Called without the lock.
+    pub(super) async fn settle_until_answered(
         &self,
         job: &BoundJob,
         pass: &mut Passage,
         owned: &Owned,
-        hold: &mut Hold,
-        ended: Ended,
+        ended: &Ended,
     ) -> Step {
-        let recorded = tokio::select! {
-            biased;
-            recorded = self.record(job, pass, owned, hold, &ended) => Some(recorded),
-            () = self.site.drain.abandoning() => None,
-        };
-        let (verdict, settled) = match recorded {
-            Some((verdict, settled)) => (verdict, Some(settled)),
-            None => (judge(&job.spec, &owned.won, &ended), None),
-        };
-        ended.span.in_scope(|| match settled {
-            Some(Settled::Recorded) => {
-                let (state, reason) = verdict.words();
-                telemetry::firing(&job.spec.name, state, reason);
-                if state == State::Succeeded {
-                    telemetry::last_success(&job.spec.name, self.site.pulse.now());
-                }
-                let error = verdict.error.as_deref();
-                match state {
-                    State::Succeeded => info!(took = ?ended.took, "succeeded"),
-                    State::Queued => warn!(took = ?ended.took, reason, error, "goes back into the queue"),
-                    _ => error!(took = ?ended.took, %state, reason, error, "ended"),
-                }
+        // Often enough that a ledger which has come back is told before any sweep may think us gone.
+        let longest = (job.spec.budget.ttl / 12).min(Duration::from_secs(1));
+        loop {
+            let pause = pass.pause(&self.site.jitter, longest);
+            tokio::select! {
+                biased;
+                () = self.site.drain.abandoning() => return self.unrecorded(job, owned, ended),
+                () = tokio::time::sleep(pause) => {}
             }
-            Some(Settled::Fenced) => {
-                telemetry::fenced(&job.spec.name);
-                warn!(took = ?ended.took, cause = ended.cause.map(tracing::field::display), "lost: someone took this run over; its result is void");
+            if let Some(step) = self.settle(job, owned, ended).await {
+                return step;
             }
-            None => warn!("left without recording the result; another replica takes over"),
-        });
-        Step::Over(Fate::Ran { verdict, settled, output: ended.output })
+        }
     }
 
     async fn record(
         &self,
         job: &BoundJob,
-        pass: &mut Passage,
         owned: &Owned,
-        hold: &mut Hold,
         ended: &Ended,
-    ) -> (Verdict, Settled) {
-        let verdict = judge(&job.spec, &owned.won, ended);
-        if self.has_committed(job, pass, hold, ended).await {
+    ) -> Result<(Verdict, Settled), Unanswered> {
+        let verdict = verdict(job, owned, ended);
+        // Asked first where the run did not learn it: what is recorded over an unknown commit might contradict it.
+        if ended.effect.is_committed().await.map_err(Unanswered::Commit)? {
             // A transaction of the run's own has ended the firing, whatever the run did afterwards.
             if let Some(error) = &verdict.error {
                 ended.span.in_scope(|| warn!(error, "the run went wrong after it had committed"));
             }
-            return (Verdict::succeeded(), Settled::Recorded);
+            return Ok((Verdict::succeeded(), Settled::Recorded));
         }
         let settlement = Settlement {
             run: owned.run(),
-            ending: verdict.ending.clone(),
+            ending: verdict.ending,
             crashed: verdict.crashed,
             error: verdict.error.clone().map(|error| tail_of(error, MOST_ERROR)),
             output: ended.output.clone(),
         };
-        let settled = self.settle_until_answered(job, pass, hold, &settlement).await;
-        (verdict, settled)
+        let settled = self.ledger.settle(&settlement).await.map_err(Unanswered::Settle)?;
+        Ok((verdict, settled))
     }
 
-    /// Whether the run's own transaction has committed, asked until the ledger answers where the run
-    /// did not learn it: what is recorded over an unknown commit might contradict it.
-    async fn has_committed(
-        &self,
-        job: &BoundJob,
-        pass: &mut Passage,
-        hold: &mut Hold,
-        ended: &Ended,
-    ) -> bool {
-        loop {
-            match ended.effect.is_committed().await {
-                Ok(committed) => return committed,
-                Err(error) => {
-                    self.site.pulse.lost(&error);
-                    warn!(error = &error as &dyn std::error::Error, "commit without an answer; asking again");
-                    self.wait_unlocked(job, pass, hold).await;
+    /// Says what the ledger answered, and counts it.
+    fn settled(&self, job: &BoundJob, ended: &Ended, verdict: Verdict, settled: Settled) -> Step {
+        let name = &job.spec.name;
+        let took = ended.took;
+        ended.span.in_scope(|| match settled {
+            Settled::Recorded => {
+                let (state, reason) = verdict.ending.words();
+                telemetry::firing(name, state, reason);
+                let (error, why) = (verdict.error.as_deref(), reason.map(|reason| reason.as_str()));
+                match state {
+                    State::Succeeded => {
+                        telemetry::last_success(name, self.site.pulse.now());
+                        info!(?took, "succeeded");
+                    }
+                    State::Queued => warn!(?took, reason = why, error, "goes back into the queue"),
+                    State::Running | State::Failed | State::Lost | State::Cancelled | State::Skipped => {
+                        error!(?took, %state, reason = why, error, "ended");
+                    }
                 }
             }
-        }
-    }
-
-    async fn settle_until_answered(
-        &self,
-        job: &BoundJob,
-        pass: &mut Passage,
-        hold: &mut Hold,
-        settlement: &Settlement,
-    ) -> Settled {
-        loop {
-            match self.ledger.settle(settlement).await {
-                Ok(settled) => return settled,
-                Err(error) => {
-                    self.site.pulse.lost(&error);
-                    warn!(error = &error as &dyn std::error::Error, "settle without an answer; asking again");
-                    self.wait_unlocked(job, pass, hold).await;
-                }
+            Settled::Fenced => {
+                telemetry::fenced(name);
+                let cause = ended.cause.map(tracing::field::display);
+                warn!(?took, cause, "lost: another replica has taken this run over; its result is void");
             }
-        }
+        });
+        let output = ended.output.clone();
+        Step::Over(Fate::Ran { verdict, settled: Some(settled), output })
     }
 
-    /// Waits before asking again, without the lock. The run has ended, so its lock guards nothing; kept
-    /// alive while the ledger is away from this replica only, it would keep the others from the job
-    /// until its cap.
-    async fn wait_unlocked(&self, job: &BoundJob, pass: &mut Passage, hold: &mut Hold) {
-        // Often enough that a ledger which has come back is told before any sweep may think us gone.
-        let pause = pass.pause(&self.site.jitter, (job.spec.budget.ttl / 12).min(Duration::from_secs(1)));
-        let (lock, unsettled) = (std::mem::replace(hold, Hold::Unlocked), Step::Again(pause));
-        tokio::join!(lock.release(job, &unsettled), tokio::time::sleep(pause));
+    /// The replica leaves before the ledger has answered.
+    fn unrecorded(&self, job: &BoundJob, owned: &Owned, ended: &Ended) -> Step {
+        ended.span.in_scope(|| warn!("left without recording the result; another replica takes over"));
+        let (verdict, output) = (verdict(job, owned, ended), ended.output.clone());
+        Step::Over(Fate::Ran { verdict, settled: None, output })
+    }
+
+    fn no_answer(&self, ended: &Ended, unanswered: &Unanswered) {
+        let (Unanswered::Commit(error) | Unanswered::Settle(error)) = unanswered;
+        self.site.pulse.lost(error);
+        let error = error as &dyn std::error::Error;
+        ended.span.in_scope(|| match unanswered {
+            Unanswered::Commit(_) => warn!(error, "commit without an answer; asking again"),
+            Unanswered::Settle(_) => warn!(error, "settle without an answer; asking again"),
+        });
     }
 }
 
-impl Ending {
-    /// Whether the firing is over.
-    pub(super) const fn is_terminal(&self) -> bool {
-        matches!(self, Self::Terminal { .. })
+fn verdict(job: &BoundJob, owned: &Owned, ended: &Ended) -> Verdict {
+    judge(&run_terms(&job.spec), &owned.won, &ended.outcome, ended.cause)
+}
+
+fn run_terms(spec: &JobSpec) -> RunTerms {
+    RunTerms {
+        timeout: spec.budget.timeout,
+        max_attempts: spec.max_attempts,
+        max_crashes: spec.max_crashes,
+        delivery: spec.delivery,
+        backoff: spec.backoff,
     }
 }

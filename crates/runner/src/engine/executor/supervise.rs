@@ -18,9 +18,10 @@ use super::claim::Owned;
 use super::hold::Hold;
 use crate::clock::sleep_until;
 use crate::config::{Budget, JobSpec, OnUnavailable};
-use crate::job::{Cancel, Cause};
+use crate::firing::Cause;
+use crate::job::Cancel;
 use crate::ledger::{Effect, Heartbeat};
-use crate::telemetry;
+use crate::telemetry::{self, LockLoss, RenewalAnswer};
 
 /// Everything that may stop one run.
 pub(super) struct Supervision<'a> {
@@ -29,19 +30,34 @@ pub(super) struct Supervision<'a> {
     pub(super) owned: &'a Owned,
     pub(super) cancel: &'a Cancel,
     pub(super) effect: &'a Effect,
-    pub(super) deadline: BootInstant,
+    pub(super) bounds: &'a Bounds,
     pub(super) task: AbortHandle,
 }
 
-/// Until when a lease in the ledger that was confirmed for `leased_at` lets the work go on: it must
-/// be gone when the lease is, and going takes it up to `kill_grace`.
+/// The moments that bound one run, worked out once. The run's context and its transactions are told the same
+/// deadline.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    /// When the run began.
+    pub(super) started: BootInstant,
+    /// When its `timeout` ends.
+    pub(super) deadline: BootInstant,
+    /// Until when the claim itself lets the work go on; each acknowledged heartbeat moves that.
+    pub(super) first_licence: BootInstant,
+}
+
+impl Bounds {
+    pub(super) fn of(budget: &Budget, owned: &Owned, started: BootInstant) -> Self {
+        let first_licence = licence(budget, owned.leased_at);
+        Self { started, deadline: started + budget.timeout, first_licence }
+    }
+}
+
+/// Until when a lease in the ledger that was confirmed for `leased_at` lets the work go on. The work must be
+/// gone when the lease is, and that takes up to `kill_grace`.
 fn licence(budget: &Budget, leased_at: BootInstant) -> BootInstant {
     let lease = Lease::granted(leased_at, budget.ttl, 0);
     lease.trusted_until().saturating_sub(budget.kill_grace)
-}
-
-pub(super) fn first_licence(budget: &Budget, owned: &Owned) -> BootInstant {
-    licence(budget, owned.leased_at)
 }
 
 impl Supervision<'_> {
@@ -118,28 +134,29 @@ impl Supervision<'_> {
         loop {
             match hold.lost().await {
                 Loss::Unreachable if self.spec.on_unavailable == OnUnavailable::LedgerOnly => {
-                    telemetry::lock_lost(name, "unreachable");
+                    telemetry::lock_lost(name, LockLoss::Unreachable);
                     warn!(
                         "degraded: the lock cannot be renewed; the run goes on under its lease in the ledger"
                     );
                 }
                 Loss::Unreachable => {
-                    telemetry::lock_lost(name, "unreachable");
+                    telemetry::lock_lost(name, LockLoss::Unreachable);
                     warn!("lost: the lock cannot be renewed, and the job does not run without it");
                     self.stop(Cause::LockLost);
                     return pending().await;
                 }
                 Loss::Cap => {
-                    telemetry::lock_lost(name, "cap");
+                    telemetry::lock_lost(name, LockLoss::Cap);
                     let late = self.executor.site.clock.boot_now() + self.spec.budget.ttl / 20;
                     // The cap is chosen to last as long as the timeout: where both end together, it
                     // is the job that was too long, not the lock that was too short.
-                    self.stop(if late >= self.deadline { Cause::Timeout } else { Cause::RenewalCap });
+                    self.stop(if late >= self.bounds.deadline { Cause::Timeout } else { Cause::RenewalCap });
                     return pending().await;
                 }
-                _ => {
-                    telemetry::lock_lost(name, "not_mine");
-                    telemetry::lock_renewals("not_mine", 1);
+                // A loss of another kind would be no better: unknown is not yes.
+                Loss::NotMine | _ => {
+                    telemetry::lock_lost(name, LockLoss::NotMine);
+                    telemetry::lock_renewals(RenewalAnswer::NotMine, 1);
                     warn!("lost: the lock is gone or someone else's");
                     self.stop(Cause::LockLost);
                     return pending().await;
@@ -152,7 +169,7 @@ impl Supervision<'_> {
     async fn mind_time(&self) -> Infallible {
         tokio::select! {
             biased;
-            () = sleep_until(&*self.executor.site.clock, self.deadline) => self.stop(Cause::Timeout),
+            () = sleep_until(&*self.executor.site.clock, self.bounds.deadline) => self.stop(Cause::Timeout),
             () = self.executor.site.drain.interrupting() => self.stop(Cause::Drain),
         }
         pending().await

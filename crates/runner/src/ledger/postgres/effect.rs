@@ -10,8 +10,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgRow};
+use sqlx::sqlite::SqliteConnection;
 use sqlx::{Connection as _, Executor as _, Postgres};
 use tokio::runtime::{Handle, Id};
 use tokio::time::timeout;
@@ -20,7 +22,7 @@ use super::PostgresLedger;
 use super::connection::{Statement, forget_idle};
 use super::failure::{Failure, code};
 use super::rows::{get, millis};
-use crate::ledger::effect::{self, EffectError, EffectTerms, Effects, Inner, Work};
+use crate::ledger::effect::{self, EffectError, EffectTerms, Effects, Work};
 use crate::ledger::{Answer, LedgerError, LedgerOptions, Run};
 
 /// Connections of one runtime.
@@ -91,12 +93,12 @@ async fn within<T>(
 }
 
 impl Effects for PostgresLedger {
-    fn begin<'a>(&'a self, terms: &'a EffectTerms) -> Answer<'a, Option<Work>> {
+    fn begin<'a>(&'a self, terms: &'a EffectTerms) -> Answer<'a, Option<Box<dyn Work>>> {
         Box::pin(async move {
             let acquire = async { Ok(self.effects.here().acquire().await?) };
             let connection = within(terms.left(), BEGIN, acquire).await?;
             let opened = within(self.effects.timeout, BEGIN, self.open_effect(connection, terms)).await?;
-            Ok(opened.map(|work| Work(Inner::Postgres(work))))
+            Ok(opened.map(|work| Box::new(work) as Box<dyn Work>))
         })
     }
 
@@ -146,16 +148,11 @@ impl PostgresLedger {
             search_path: get(&row, "search_path")?,
         }))
     }
-
-    /// A statement whose first three arguments name a run.
-    fn of_run(&self, sql: &'static str, run: Run) -> Statement<'_> {
-        sqlx::query(sql).bind(&*self.namespace).bind(run.id.0).bind(run.fence.0)
-    }
 }
 
 /// An open transaction. Dropped, its connection is closed, and the server rolls it back.
 #[derive(Debug)]
-pub(in crate::ledger) struct PostgresWork {
+struct PostgresWork {
     session: Session,
     namespace: Arc<str>,
     timeout: Duration,
@@ -163,28 +160,50 @@ pub(in crate::ledger) struct PostgresWork {
     search_path: String,
 }
 
-impl PostgresWork {
-    pub(in crate::ledger) fn connection(&mut self) -> Result<&mut PgConnection, EffectError> {
-        self.session.live().map_err(|failure| failure.while_we(BEGIN).into())
+impl Work for PostgresWork {
+    fn postgres(&mut self) -> Option<Result<&mut PgConnection, EffectError>> {
+        Some(self.session.live().map_err(|failure| failure.while_we(BEGIN).into()))
     }
 
-    pub(in crate::ledger) async fn settle(
-        &mut self,
-        terms: &EffectTerms,
+    fn sqlite(&mut self) -> Option<Result<&mut SqliteConnection, EffectError>> {
+        None
+    }
+
+    fn settle<'a>(
+        &'a mut self,
+        terms: &'a EffectTerms,
         output: Option<String>,
-    ) -> Result<(), EffectError> {
-        match within(terms.left(), SETTLE, self.end_run(terms.run, output)).await? {
-            Ended::Ours => Ok(()),
-            Ended::TakenOver => Err(EffectError::TakenOver),
-            Ended::Elsewhere => Err(EffectError::Broken),
-        }
+    ) -> BoxFuture<'a, Result<(), EffectError>> {
+        Box::pin(async move {
+            match within(terms.left(), SETTLE, self.end_run(terms.run, output)).await? {
+                Last::Ours => Ok(()),
+                Last::TakenOver => Err(EffectError::TakenOver),
+                Last::Elsewhere => Err(EffectError::Broken),
+            }
+        })
     }
 
-    async fn end_run(&mut self, run: Run, output: Option<String>) -> Result<Ended, Failure> {
+    /// However long that takes (constraints may be checked only now): the run's own limits end the wait.
+    fn commit(mut self: Box<Self>) -> Answer<'static, ()> {
+        Box::pin(async move {
+            let committed = match self.session.live() {
+                Ok(connection) => effect::commit::<Postgres>(connection).await.map_err(Failure::from),
+                Err(failure) => Err(failure),
+            };
+            committed.map_err(|failure| failure.while_we(COMMIT))?;
+            // It has committed, come what may; a connection that is not clean in time is closed.
+            drop(timeout(self.timeout, self.session.give_back()).await);
+            Ok(())
+        })
+    }
+}
+
+impl PostgresWork {
+    async fn end_run(&mut self, run: Run, output: Option<String>) -> Result<Last, Failure> {
         let path = sqlx::query(include_str!("sql/effect_path.sql")).bind(&self.search_path);
         match self.session.row(path).await {
             // A statement had failed and the job went on: the server takes nothing but a rollback.
-            Err(Failure::Sql(error)) if code(&error) == Some("25P02") => return Ok(Ended::Elsewhere),
+            Err(Failure::Sql(error)) if code(&error) == Some("25P02") => return Ok(Last::Elsewhere),
             done => done?,
         };
         let settle = sqlx::query(include_str!("sql/effect_settle.sql"))
@@ -194,29 +213,16 @@ impl PostgresWork {
             .bind(&self.mark)
             .bind(output);
         if self.session.row(settle).await?.is_some() {
-            return Ok(Ended::Ours);
+            return Ok(Last::Ours);
         }
         let whole = sqlx::query(include_str!("sql/effect_whole.sql")).bind(&self.mark);
         let whole = self.session.row(whole).await?.map(|row| get::<bool>(&row, "whole")).transpose()?;
-        Ok(if whole == Some(true) { Ended::TakenOver } else { Ended::Elsewhere })
-    }
-
-    /// Commits, however long that takes (constraints may be checked only now): the run's own limits end
-    /// the wait.
-    pub(in crate::ledger) async fn commit(mut self) -> Result<(), LedgerError> {
-        let committed = match self.session.live() {
-            Ok(connection) => effect::commit::<Postgres>(connection).await.map_err(Failure::from),
-            Err(failure) => Err(failure),
-        };
-        committed.map_err(|failure| failure.while_we(COMMIT))?;
-        // It has committed, come what may; a connection that is not clean in time is closed.
-        drop(timeout(self.timeout, self.session.give_back()).await);
-        Ok(())
+        Ok(if whole == Some(true) { Last::TakenOver } else { Last::Elsewhere })
     }
 }
 
 /// What became of the last statement.
-enum Ended {
+enum Last {
     Ours,
     TakenOver,
     /// The transaction that we began is broken, or is no more.

@@ -26,35 +26,27 @@
 //! Heartbeats have a connection of their own, and so has upkeep: a burst of claims must not delay
 //! the proof of life of the runs that are under way.
 
-mod claim;
 mod connection;
+mod corridor;
 mod effect;
 mod failure;
 mod gaps;
-mod jobs;
+mod housekeeping;
 mod migrate;
+mod operators;
 mod queue;
-mod read;
+mod reader;
 mod rows;
-mod server;
-mod settle;
-mod sweep;
+mod sweeping;
+mod view;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use sqlx::postgres::PgConnectOptions;
 
 use self::connection::{Link, connect_options};
 use self::effect::EffectPools;
-use super::{
-    Answer, AttemptRow, Claim, ClaimRequest, Counted, Decision, Due, Enqueue, Enqueued, Expired, FiringId,
-    FiringRow, Heartbeat, HistoryFilter, Horizon, JobRegistration, JobRow, Ledger, LedgerError,
-    LedgerOptions, Question, Reader, Reading, Run, Running, Server, Settled, Settlement, Skip, Skipped,
-    Suspect, Swept, Upkeep, Won,
-};
-
-pub(in crate::ledger) use self::effect::PostgresWork;
+use super::{LedgerError, LedgerOptions};
 
 /// A ledger in a PostgreSQL database.
 #[derive(Clone, Debug)]
@@ -112,120 +104,5 @@ impl PostgresLedger {
             upkeep: Link::new(connect, options, 4),
             effects: EffectPools::new(connect, options),
         }
-    }
-}
-
-impl Ledger for PostgresLedger {
-    fn claim<'a>(&'a self, request: &'a ClaimRequest) -> Answer<'a, Claim> {
-        self.corridor.ask("claim a firing", || self.claim_firing(request))
-    }
-
-    fn confirm<'a>(&'a self, request: &'a ClaimRequest) -> Answer<'a, Option<Won>> {
-        self.corridor.ask("confirm a claim", || self.confirm_claim(request))
-    }
-
-    fn heartbeat(&self, run: Run, lease: Duration) -> Answer<'_, Heartbeat> {
-        self.pulse.ask("keep a lease", move || self.move_lease(run, lease))
-    }
-
-    fn settle<'a>(&'a self, settlement: &'a Settlement) -> Answer<'a, Settled> {
-        self.corridor.ask("settle a run", || self.end_run(settlement))
-    }
-
-    fn skip<'a>(&'a self, skip: &'a Skip) -> Answer<'a, Skipped> {
-        self.corridor.ask("record a skip", || self.write_skip(skip))
-    }
-}
-
-impl Upkeep for PostgresLedger {
-    fn register<'a>(&'a self, jobs: &'a [JobRegistration]) -> Answer<'a, ()> {
-        self.upkeep.ask("register the jobs", || self.register_jobs(jobs))
-    }
-
-    fn enqueue<'a>(&'a self, enqueue: &'a Enqueue) -> Answer<'a, Enqueued> {
-        self.upkeep.ask("queue a firing", || self.put_into_queue(enqueue))
-    }
-
-    fn due<'a>(&'a self, jobs: &'a [String], limit: u32) -> Answer<'a, Vec<Due>> {
-        self.upkeep.ask("read the queue", move || self.list_due(jobs, limit))
-    }
-
-    fn expire(&self, limit: u32) -> Answer<'_, Vec<Expired>> {
-        self.upkeep.ask("end what waited too long", move || self.end_expired(limit))
-    }
-
-    fn running(&self) -> Answer<'_, Vec<Running>> {
-        self.upkeep.ask("list the runs", || self.list_running())
-    }
-
-    fn sweep<'a>(&'a self, suspects: &'a [Suspect]) -> Answer<'a, Vec<Swept>> {
-        self.upkeep.ask("sweep", || self.end_suspects(suspects))
-    }
-
-    fn horizons<'a>(&'a self, questions: &'a [Question]) -> Answer<'a, Vec<Horizon>> {
-        self.upkeep.ask("look for gaps", || self.read_horizons(questions))
-    }
-
-    fn decide<'a>(&'a self, decision: &'a Decision) -> Answer<'a, bool> {
-        self.upkeep.ask("decide about gaps", || self.write_decision(decision))
-    }
-
-    fn prune(&self, retention: Duration, batch: u32) -> Answer<'_, u64> {
-        Box::pin(async move {
-            const DOING: &str = "prune";
-            let mut total = 0;
-            for job in self.upkeep.ask(DOING, || self.jobs_to_prune(retention)).await? {
-                loop {
-                    let removed = self.upkeep.ask(DOING, || self.prune_batch(&job, retention, batch)).await?;
-                    total += removed;
-                    if removed < u64::from(batch) || batch == 0 {
-                        break;
-                    }
-                }
-            }
-            Ok(total)
-        })
-    }
-
-    fn pause<'a>(&'a self, job: &'a str, by: &'a str, note: &'a str) -> Answer<'a, bool> {
-        self.upkeep.ask("pause a job", move || self.pause_job(job, by, note))
-    }
-
-    fn resume<'a>(&'a self, job: &'a str) -> Answer<'a, bool> {
-        self.upkeep.ask("resume a job", move || self.resume_job(job))
-    }
-
-    fn adopt(&self) -> Answer<'_, Option<Server>> {
-        self.upkeep.ask("note the server", || self.note_server())
-    }
-
-    fn cancel(&self, id: FiringId) -> Answer<'_, bool> {
-        self.upkeep.ask("cancel a firing", move || self.request_cancel(id))
-    }
-}
-
-impl Reader for PostgresLedger {
-    fn now(&self) -> Answer<'_, Reading> {
-        self.upkeep.ask("read the clock", || self.read_clock())
-    }
-
-    fn history<'a>(&'a self, filter: &'a HistoryFilter) -> Answer<'a, Vec<FiringRow>> {
-        self.upkeep.ask("read the history", || self.read_history(filter))
-    }
-
-    fn firing(&self, id: FiringId) -> Answer<'_, Option<FiringRow>> {
-        self.upkeep.ask("read a firing", move || self.read_firing(id))
-    }
-
-    fn attempts(&self, id: FiringId) -> Answer<'_, Vec<AttemptRow>> {
-        self.upkeep.ask("read the attempts", move || self.read_attempts(id))
-    }
-
-    fn jobs(&self) -> Answer<'_, Vec<JobRow>> {
-        self.upkeep.ask("read the jobs", || self.read_jobs())
-    }
-
-    fn counts(&self) -> Answer<'_, Vec<Counted>> {
-        self.upkeep.ask("count the rows", || self.count_rows())
     }
 }

@@ -1,70 +1,72 @@
 //! Firings that wait.
 
+use sqlx::postgres::PgRow;
+
 use super::PostgresLedger;
-use super::claim::own_row;
+use super::corridor::TRIES;
 use super::failure::Failure;
-use super::rows::{self, count, get, millis, word};
-use crate::ledger::{Due, Enqueue, Enqueued, Expired, FiringId};
+use super::rows::{self, count, get, maybe_word, millis, our_word};
+use crate::ledger::{Answer, Due, Enqueue, Enqueued, Expired, Queue};
+use crate::rules::why_not_enqueued;
 
-/// How often an enqueue is tried again because what forbade it went away.
-const TRIES: u32 = 5;
-
-impl PostgresLedger {
-    pub(super) async fn put_into_queue(&self, enqueue: &Enqueue) -> Result<Enqueued, Failure> {
-        let mut session = self.upkeep.session().await?;
-        for _ in 0..TRIES {
-            let insert = self
-                .of(include_str!("sql/enqueue.sql"), &enqueue.firing)
-                .bind(enqueue.firing.origin.as_str())
-                .bind(&enqueue.reason)
-                .bind(enqueue.exclusive)
-                .bind(enqueue.delivery.as_str())
-                .bind(millis(enqueue.due_in))
-                .bind(millis(enqueue.expires_in));
-            if let Some(row) = session.row(insert).await? {
-                return Ok(Enqueued::Queued(rows::id(&row)?));
+impl Queue for PostgresLedger {
+    fn enqueue<'a>(&'a self, enqueue: &'a Enqueue) -> Answer<'a, Enqueued> {
+        self.upkeep.ask("queue a firing", move || async move {
+            let mut session = self.upkeep.session().await?;
+            for _ in 0..TRIES {
+                let insert = self
+                    .of(include_str!("sql/enqueue.sql"), &enqueue.firing)
+                    .bind(enqueue.firing.origin.as_str())
+                    .bind(enqueue.reason.as_str())
+                    .bind(enqueue.exclusive)
+                    .bind(enqueue.delivery.as_str())
+                    .bind(millis(enqueue.due_in))
+                    .bind(millis(enqueue.expires_in));
+                if let Some(row) = session.row(insert).await? {
+                    return Ok(Enqueued::Queued(rows::id(&row)?));
+                }
+                let view = self.look(&mut session, &enqueue.firing).await?;
+                if let Some(no) = why_not_enqueued(&view, enqueue) {
+                    return Ok(no);
+                }
             }
-            let view = self.look(&mut session, &enqueue.firing).await?;
-            if let Some(found) = own_row(&view)? {
-                return Ok(Enqueued::AlreadyThere(found));
-            }
-            if !get::<bool>(&view, "registered")? || get(&view, "pruned")? || get(&view, "paused")? {
-                return Ok(Enqueued::Refused);
-            }
-            if enqueue.reason == "overlap" && get(&view, "one_waits")? {
-                return Ok(Enqueued::WaitingAlready);
-            }
-        }
-        Err(Failure::Restless)
+            Err(Failure::Restless)
+        })
     }
 
-    pub(super) async fn list_due(&self, jobs: &[String], limit: u32) -> Result<Vec<Due>, Failure> {
-        let due =
-            sqlx::query(include_str!("sql/due.sql")).bind(&*self.namespace).bind(jobs).bind(i64::from(limit));
-        let list = self.upkeep.session().await?.rows(due).await?;
-        list.iter()
-            .map(|row| {
-                Ok(Due {
-                    id: rows::id(row)?,
-                    firing: rows::firing(row)?,
-                    attempt: count(row, "attempt")?,
-                    reason: get(row, "reason")?,
+    fn due<'a>(&'a self, jobs: &'a [String], limit: u32) -> Answer<'a, Vec<Due>> {
+        self.upkeep.ask("read the queue", move || async move {
+            let due = sqlx::query(include_str!("sql/due.sql"))
+                .bind(&*self.namespace)
+                .bind(jobs)
+                .bind(i64::from(limit));
+            let list = self.upkeep.session().await?.rows(due).await?;
+            list.iter().filter_map(|row| due_row(row).transpose()).collect()
+        })
+    }
+
+    fn expire(&self, limit: u32) -> Answer<'_, Vec<Expired>> {
+        self.upkeep.ask("end what waited too long", move || async move {
+            let expire =
+                sqlx::query(include_str!("sql/expire.sql")).bind(&*self.namespace).bind(i64::from(limit));
+            let list = self.upkeep.session().await?.rows(expire).await?;
+            list.iter()
+                .map(|row| {
+                    Ok(Expired {
+                        id: rows::id(row)?,
+                        job: get(row, "job")?,
+                        state: our_word(row, "state")?,
+                        reason: our_word(row, "reason")?,
+                    })
                 })
-            })
-            .collect()
+                .collect()
+        })
     }
+}
 
-    pub(super) async fn end_expired(&self, limit: u32) -> Result<Vec<Expired>, Failure> {
-        let expire =
-            sqlx::query(include_str!("sql/expire.sql")).bind(&*self.namespace).bind(i64::from(limit));
-        let list = self.upkeep.session().await?.rows(expire).await?;
-        list.iter()
-            .map(|row| Ok(Expired { id: rows::id(row)?, job: get(row, "job")?, state: word(row, "state")? }))
-            .collect()
-    }
-
-    pub(super) async fn request_cancel(&self, id: FiringId) -> Result<bool, Failure> {
-        let cancel = sqlx::query(include_str!("sql/cancel.sql")).bind(&*self.namespace).bind(id.0);
-        Ok(self.upkeep.session().await?.row(cancel).await?.is_some())
-    }
+/// None for a firing that only a newer program can run.
+fn due_row(row: &PgRow) -> Result<Option<Due>, Failure> {
+    let Some(firing) = rows::firing(row)? else { return Ok(None) };
+    let (id, attempt) = (rows::id(row)?, count(row, "attempt")?);
+    Ok(Some(Due { id, firing, attempt, reason: maybe_word(row, "reason")? }))
 }

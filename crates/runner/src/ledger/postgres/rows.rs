@@ -9,7 +9,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{Decode, Postgres, Row as _, Type};
 
 use super::failure::Failure;
-use crate::firing::{Fence, Firing, JobName, UnknownWord};
+use crate::firing::{Fence, Firing, JobName, UnknownWord, Vocabulary, Word};
 use crate::ledger::{AttemptRow, FiringId, FiringRow, Found, JobRow, Run, Won};
 
 /// One column of a row.
@@ -26,8 +26,18 @@ pub(super) fn count(row: &PgRow, column: &str) -> Result<u32, Failure> {
     u32::try_from(value).map_err(|_| Failure::Corrupt(format!("{column} is {value}")))
 }
 
-/// A column that holds one of our words.
-pub(super) fn word<T: FromStr<Err = UnknownWord>>(row: &PgRow, column: &str) -> Result<T, Failure> {
+/// A column that holds a word, perhaps of a newer program.
+pub(super) fn word<T: Vocabulary>(row: &PgRow, column: &str) -> Result<Word<T>, Failure> {
+    Ok(Word::read(get(row, column)?))
+}
+
+/// A column that holds a word or nothing.
+pub(super) fn maybe_word<T: Vocabulary>(row: &PgRow, column: &str) -> Result<Option<Word<T>>, Failure> {
+    Ok(get::<Option<&str>>(row, column)?.map(Word::read))
+}
+
+/// A column that the statement which returns it has just written: it holds a word of this program.
+pub(super) fn our_word<T: FromStr<Err = UnknownWord>>(row: &PgRow, column: &str) -> Result<T, Failure> {
     Ok(get::<&str>(row, column)?.parse()?)
 }
 
@@ -55,19 +65,21 @@ pub(super) fn found(row: &PgRow) -> Result<Found, Failure> {
         id: id(row)?,
         scheduled_at: get(row, "scheduled_at")?,
         state: word(row, "state")?,
-        reason: get(row, "reason")?,
+        reason: maybe_word(row, "reason")?,
         owner: get(row, "owner")?,
     })
 }
 
-pub(super) fn firing(row: &PgRow) -> Result<Firing, Failure> {
-    Ok(Firing {
+/// The firing of a row; none if only a newer program knows why it exists.
+pub(super) fn firing(row: &PgRow) -> Result<Option<Firing>, Failure> {
+    let Some(origin) = word(row, "origin")?.known() else { return Ok(None) };
+    Ok(Some(Firing {
         job: JobName::new(get(row, "job")?).map_err(|error| Failure::Corrupt(error.to_string()))?,
         scheduled_at: get(row, "scheduled_at")?,
         shard: count(row, "shard")?,
         trigger_key: get(row, "trigger_key")?,
-        origin: word(row, "origin")?,
-    })
+        origin,
+    }))
 }
 
 pub(super) fn firing_row(row: &PgRow) -> Result<FiringRow, Failure> {
@@ -77,16 +89,16 @@ pub(super) fn firing_row(row: &PgRow) -> Result<FiringRow, Failure> {
         scheduled_at: get(row, "scheduled_at")?,
         shard: count(row, "shard")?,
         trigger_key: get(row, "trigger_key")?,
-        origin: get(row, "origin")?,
+        origin: word(row, "origin")?,
         state: word(row, "state")?,
-        reason: get(row, "reason")?,
+        reason: maybe_word(row, "reason")?,
         attempt: count(row, "attempt")?,
         crashes: count(row, "crashes")?,
         fence: get(row, "fence")?,
         claim_id: get(row, "claim_id")?,
         owner: get(row, "owner")?,
         exclusive: get(row, "exclusive")?,
-        delivery: get(row, "delivery")?,
+        delivery: word(row, "delivery")?,
         due_at: get(row, "due_at")?,
         expires_at: get(row, "expires_at")?,
         lease_until: get(row, "lease_until")?,
@@ -106,7 +118,7 @@ pub(super) fn attempt_row(row: &PgRow) -> Result<AttemptRow, Failure> {
         owner: get(row, "owner")?,
         started_at: get(row, "started_at")?,
         ended_at: get(row, "ended_at")?,
-        reason: get(row, "reason")?,
+        reason: word(row, "reason")?,
         error: get(row, "error")?,
         output: get(row, "output")?,
     })

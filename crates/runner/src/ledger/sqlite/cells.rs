@@ -10,7 +10,7 @@ use sqlx::sqlite::SqliteRow;
 use uuid::Uuid;
 
 use super::fault::Fault;
-use crate::firing::{Fence, Firing, JobName};
+use crate::firing::{Fence, Firing, JobName, Vocabulary, Word};
 use crate::ledger::{AttemptRow, Due, FiringId, FiringRow, Found, JobRow, Running, Won};
 use crate::ledger::{Counted, Expired, Run};
 
@@ -38,7 +38,18 @@ pub(super) fn text(row: &SqliteRow, column: &str) -> Result<Option<String>, Faul
     Ok(row.try_get(column)?)
 }
 
-pub(super) fn word<T: FromStr<Err: Display>>(row: &SqliteRow, column: &str) -> Result<T, Fault> {
+/// A column that holds a word, perhaps of a newer program.
+pub(super) fn word<T: Vocabulary>(row: &SqliteRow, column: &str) -> Result<Word<T>, Fault> {
+    Ok(Word::read(row.try_get(column)?))
+}
+
+/// A column that holds a word or nothing.
+fn maybe_word<T: Vocabulary>(row: &SqliteRow, column: &str) -> Result<Option<Word<T>>, Fault> {
+    Ok(row.try_get::<Option<&str>, _>(column)?.map(Word::read))
+}
+
+/// A column that the statement which returns it has just written: it holds a word of this program.
+fn our_word<T: FromStr<Err: Display>>(row: &SqliteRow, column: &str) -> Result<T, Fault> {
     let text: &str = row.try_get(column)?;
     text.parse().map_err(|error| Fault::corrupt(column, error))
 }
@@ -75,29 +86,36 @@ fn found_as(row: &SqliteRow, columns: [&str; 5]) -> Result<Option<Found>, Fault>
         id: FiringId(id),
         scheduled_at: instant(row, scheduled_at)?,
         state: word(row, state)?,
-        reason: text(row, reason)?,
+        reason: maybe_word(row, reason)?,
         owner: text(row, owner)?,
     }))
 }
 
-pub(super) fn due(row: &SqliteRow) -> Result<Due, Fault> {
+/// None for a firing that only a newer program can run.
+pub(super) fn due(row: &SqliteRow) -> Result<Option<Due>, Fault> {
+    let Some(origin) = word(row, "origin")?.known() else { return Ok(None) };
     let job: &str = row.try_get("job")?;
-    Ok(Due {
+    Ok(Some(Due {
         id: id(row)?,
         firing: Firing {
             job: JobName::new(job).map_err(|error| Fault::corrupt("job", error))?,
             scheduled_at: instant(row, "scheduled_at")?,
             shard: small(row, "shard")?,
             trigger_key: row.try_get("trigger_key")?,
-            origin: word(row, "origin")?,
+            origin,
         },
         attempt: small(row, "attempt")?,
-        reason: text(row, "reason")?,
-    })
+        reason: maybe_word(row, "reason")?,
+    }))
 }
 
 pub(super) fn expired(row: &SqliteRow) -> Result<Expired, Fault> {
-    Ok(Expired { id: id(row)?, job: row.try_get("job")?, state: word(row, "state")? })
+    Ok(Expired {
+        id: id(row)?,
+        job: row.try_get("job")?,
+        state: our_word(row, "state")?,
+        reason: our_word(row, "reason")?,
+    })
 }
 
 pub(super) fn running(row: &SqliteRow) -> Result<Running, Fault> {
@@ -119,16 +137,16 @@ pub(super) fn firing(row: &SqliteRow) -> Result<FiringRow, Fault> {
         scheduled_at: instant(row, "scheduled_at")?,
         shard: small(row, "shard")?,
         trigger_key: row.try_get("trigger_key")?,
-        origin: row.try_get("origin")?,
+        origin: word(row, "origin")?,
         state: word(row, "state")?,
-        reason: text(row, "reason")?,
+        reason: maybe_word(row, "reason")?,
         attempt: small(row, "attempt")?,
         crashes: small(row, "crashes")?,
         fence: row.try_get("fence")?,
         claim_id: claim_id(row)?,
         owner: text(row, "owner")?,
         exclusive: flag(row, "exclusive")?,
-        delivery: row.try_get("delivery")?,
+        delivery: word(row, "delivery")?,
         due_at: maybe_instant(row, "due_at")?,
         expires_at: maybe_instant(row, "expires_at")?,
         lease_until: maybe_instant(row, "lease_until")?,
@@ -148,7 +166,7 @@ pub(super) fn attempt(row: &SqliteRow) -> Result<AttemptRow, Fault> {
         owner: row.try_get("owner")?,
         started_at: maybe_instant(row, "started_at")?,
         ended_at: instant(row, "ended_at")?,
-        reason: row.try_get("reason")?,
+        reason: word(row, "reason")?,
         error: text(row, "error")?,
         output: text(row, "output")?,
     })
@@ -175,12 +193,8 @@ pub(super) fn counted(row: &SqliteRow) -> Result<Counted, Fault> {
     })
 }
 
-/// Whether the row carries this very claim.
-pub(super) fn is_claimed_by(row: &SqliteRow, claim_id: Uuid) -> Result<bool, Fault> {
-    Ok(self::claim_id(row)? == Some(claim_id))
-}
-
-fn claim_id(row: &SqliteRow) -> Result<Option<Uuid>, Fault> {
+/// The newest claim of the row; none before the first.
+pub(super) fn claim_id(row: &SqliteRow) -> Result<Option<Uuid>, Fault> {
     let text: Option<&str> = row.try_get("claim_id")?;
     text.map(|text| text.parse().map_err(|error| Fault::corrupt("claim_id", error))).transpose()
 }
@@ -193,7 +207,8 @@ pub(super) fn small(row: &SqliteRow, column: &str) -> Result<u32, Fault> {
     u32::try_from(integer(row, column)?).map_err(|error| Fault::corrupt(column, error))
 }
 
-fn maybe_instant(row: &SqliteRow, column: &str) -> Result<Option<DateTime<Utc>>, Fault> {
+/// An instant or nothing.
+pub(super) fn maybe_instant(row: &SqliteRow, column: &str) -> Result<Option<DateTime<Utc>>, Fault> {
     let millis: Option<i64> = row.try_get(column)?;
     millis.map(|millis| from_millis(column, millis)).transpose()
 }

@@ -7,16 +7,14 @@ use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use super::cells::{self, millis};
 use super::fault::Fault;
 use super::{SqliteLedger, Statement};
-use crate::firing::{Firing, State};
+use crate::firing::{Firing, Reason, State};
 use crate::ledger::{
     Answer, Claim, ClaimRequest, Ending, Entry, Heartbeat, Ledger, Run, Settled, Settlement, Skip, Skipped,
     Won,
 };
+use crate::rules::{CLOCK_SKEW, why_not_claimed, why_not_skipped};
 
-/// How far a replica's clock may run ahead of this host's without its claims being sent back.
-const SKEW: Duration = Duration::from_millis(100);
-
-/// How often a claim is tried when each time what stood in its way is gone a moment later.
+/// How often a claim is tried again because what stood in its way went away.
 const CLAIM_TRIES: u32 = 5;
 
 impl Ledger for SqliteLedger {
@@ -28,13 +26,13 @@ impl Ledger for SqliteLedger {
                     write.commit().await?;
                     return Ok(Claim::Won(cells::won(&row)?));
                 }
-                let refusal = self.refusal(&mut write, request).await?;
+                let view = self.look(&mut write, &request.firing).await?;
                 write.roll_back().await?;
-                if let Some(claim) = refusal {
-                    return Ok(claim);
+                if let Some(no) = why_not_claimed(&view, request) {
+                    return Ok(no);
                 }
             }
-            Err(Fault::Undecided)
+            Err(Fault::Restless)
         })
     }
 
@@ -87,7 +85,7 @@ impl Ledger for SqliteLedger {
             let inserted = self
                 .about(include_str!("sql/skip.sql"), &skip.firing)
                 .bind(skip.firing.origin.as_str())
-                .bind(&skip.reason)
+                .bind(skip.reason.as_str())
                 .bind(&skip.detail)
                 .bind(skip.only_while_running)
                 .execute(&mut *write)
@@ -97,14 +95,10 @@ impl Ledger for SqliteLedger {
                 write.commit().await?;
                 return Ok(Skipped::Recorded);
             }
-            let row =
-                self.about(include_str!("sql/skip_refused.sql"), &skip.firing).fetch_one(&mut *write).await?;
+            let view = self.look(&mut write, &skip.firing).await?;
             write.roll_back().await?;
-            match cells::found(&row)? {
-                Some(found) => Ok(Skipped::AlreadyThere(found.state)),
-                None if cells::flag(&row, "taken")? => Ok(Skipped::NothingRunning),
-                None => Ok(Skipped::Refused),
-            }
+            // Within one transaction what stood in the way is still there.
+            why_not_skipped(&view, skip).ok_or(Fault::Restless)
         })
     }
 }
@@ -131,7 +125,7 @@ impl SqliteLedger {
                 .bind(request.delivery.as_str())
                 .bind(millis(request.lease))
                 .bind(millis(not_after))
-                .bind(millis(SKEW)),
+                .bind(millis(CLOCK_SKEW)),
             Entry::Queued(id) => sqlx::query(include_str!("sql/claim_queued.sql"))
                 .bind(&*self.namespace)
                 .bind(firing.job.as_str())
@@ -146,16 +140,6 @@ impl SqliteLedger {
         Ok(statement.fetch_optional(conn).await?)
     }
 
-    /// What stood in the way of a claim; `None` if it is gone by now.
-    async fn refusal(
-        &self,
-        conn: &mut SqliteConnection,
-        request: &ClaimRequest,
-    ) -> Result<Option<Claim>, Fault> {
-        let row = self.about(include_str!("sql/claim_refused.sql"), &request.firing).fetch_one(conn).await?;
-        judge(&row, request)
-    }
-
     /// Ends a run; false if it is not running (any more) under this fence.
     pub(super) async fn end(
         &self,
@@ -163,20 +147,20 @@ impl SqliteLedger {
         settlement: &Settlement,
     ) -> Result<bool, Fault> {
         let Settlement { run, ending, crashed, error, output } = settlement;
-        let terminal = |state: State, reason: Option<String>| {
+        let terminal = |state: State, reason: Option<Reason>| {
             self.of_run(include_str!("sql/settle.sql"), *run)
                 .bind(state.as_str())
-                .bind(reason)
+                .bind(reason.map(|reason| reason.as_str()))
                 .bind(*crashed)
                 .bind(error)
                 .bind(output)
         };
         let statement = match ending {
-            Ending::Terminal { state, reason } => terminal(*state, reason.clone()),
+            Ending::Terminal { state, reason } => terminal(*state, *reason),
             Ending::Requeue { reason, due_in, expires_in } => {
                 let superseded = self
                     .of_run(include_str!("sql/supersede.sql"), *run)
-                    .bind(reason)
+                    .bind(reason.as_str())
                     .bind(error)
                     .bind(output)
                     .execute(&mut *conn)
@@ -184,7 +168,7 @@ impl SqliteLedger {
                     .rows_affected();
                 if superseded == 1 {
                     self.of_run(include_str!("sql/requeue.sql"), *run)
-                        .bind(reason)
+                        .bind(reason.as_str())
                         .bind(*crashed)
                         .bind(error)
                         .bind(output)
@@ -210,9 +194,9 @@ impl SqliteLedger {
             Ending::Terminal { state, reason } => self
                 .of_run(include_str!("sql/settle_recorded.sql"), settlement.run)
                 .bind(state.as_str())
-                .bind(reason),
+                .bind(reason.map(|reason| reason.as_str())),
             Ending::Requeue { reason, .. } => {
-                self.of_run(include_str!("sql/requeue_recorded.sql"), settlement.run).bind(reason)
+                self.of_run(include_str!("sql/requeue_recorded.sql"), settlement.run).bind(reason.as_str())
             }
         };
         Ok(statement.fetch_optional(conn).await?.is_some())
@@ -232,39 +216,4 @@ impl SqliteLedger {
     pub(super) fn of_run<'q>(&'q self, sql: &'static str, run: Run) -> Statement<'q> {
         sqlx::query(sql).bind(&*self.namespace).bind(run.id.0).bind(run.fence.0)
     }
-}
-
-/// Tells apart what stands in the way of a claim; `None` if nothing does any more.
-fn judge(row: &SqliteRow, request: &ClaimRequest) -> Result<Option<Claim>, Fault> {
-    let now = cells::integer(row, "now")?;
-    let scheduled_at = request.firing.scheduled_at.timestamp_millis();
-    let found = cells::found(row)?;
-    let (due_at, late_after) = match (request.entry, found) {
-        (_, Some(found)) if found.state == State::Running && cells::is_claimed_by(row, request.claim_id)? => {
-            return Ok(Some(Claim::Won(cells::won(row)?)));
-        }
-        (Entry::Queued(id), Some(found)) if found.state == State::Queued && found.id == id => {
-            (cells::integer(row, "due_at")?, None)
-        }
-        (_, Some(found)) => return Ok(Some(Claim::Duplicate(found))),
-        (Entry::Fresh { not_after }, None) => {
-            (scheduled_at - millis(SKEW), Some(scheduled_at.saturating_add(millis(not_after))))
-        }
-        (Entry::Queued(_), None) if cells::flag(row, "registered")? => return Ok(Some(Claim::Pruned)),
-        (Entry::Queued(_), None) => return Ok(Some(Claim::Unregistered)),
-    };
-    let fresh = late_after.is_some();
-    Ok(if !cells::flag(row, "registered")? {
-        Some(Claim::Unregistered)
-    } else if fresh && cells::flag(row, "pruned")? {
-        Some(Claim::Pruned)
-    } else if cells::flag(row, "paused")? {
-        Some(Claim::Paused)
-    } else if now < due_at {
-        Some(Claim::TooEarly(cells::span(due_at.max(scheduled_at) - now)))
-    } else if late_after.is_some_and(|late_after| late_after < now) {
-        Some(Claim::TooLate)
-    } else {
-        cells::blocker(row)?.map(Claim::Overlap)
-    })
 }

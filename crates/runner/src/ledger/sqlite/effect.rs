@@ -12,8 +12,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use lockcore::BootInstant;
 use sqlx::Connection as _;
+use sqlx::postgres::PgConnection;
 use sqlx::sqlite::{Sqlite, SqliteConnectOptions, SqliteConnection};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
@@ -22,7 +24,7 @@ use super::SqliteLedger;
 use super::fault::{Fault, is_busy, primary_code};
 use super::lane::{connect, jitter};
 use crate::clock::Clock;
-use crate::ledger::effect::{self, EffectError, EffectTerms, Effects, Inner, Work};
+use crate::ledger::effect::{self, EffectError, EffectTerms, Effects, Work};
 use crate::ledger::{Answer, LedgerError, Run};
 
 /// What a statement says that was stopped because the transaction's time was over.
@@ -56,10 +58,10 @@ impl EffectDoor {
 }
 
 impl Effects for SqliteLedger {
-    fn begin<'a>(&'a self, terms: &'a EffectTerms) -> Answer<'a, Option<Work>> {
+    fn begin<'a>(&'a self, terms: &'a EffectTerms) -> Answer<'a, Option<Box<dyn Work>>> {
         Box::pin(async move {
             match timeout(terms.left(), self.open_effect(terms)).await {
-                Ok(Ok(work)) => Ok(work.map(|work| Work(Inner::Sqlite(work)))),
+                Ok(Ok(work)) => Ok(work.map(|work| Box::new(work) as Box<dyn Work>)),
                 Ok(Err(fault)) => Err(fault.while_doing(BEGIN)),
                 Err(elapsed) => Err(LedgerError::Unavailable { doing: BEGIN, source: elapsed.into() }),
             }
@@ -111,7 +113,7 @@ impl SqliteLedger {
 /// An open transaction that holds the file's write lock. Dropped, a statement that still runs is
 /// stopped, and closing the connection rolls everything back.
 #[derive(Debug)]
-pub(in crate::ledger) struct SqliteWork {
+struct SqliteWork {
     // In this order: the running statement must stop before its connection can close, and the next
     // transaction may come when the lock is about to be free.
     leash: Leash,
@@ -120,42 +122,51 @@ pub(in crate::ledger) struct SqliteWork {
     _permit: OwnedSemaphorePermit,
 }
 
-impl SqliteWork {
-    pub(in crate::ledger) fn connection(&mut self) -> &mut SqliteConnection {
-        &mut self.connection
+impl Work for SqliteWork {
+    fn postgres(&mut self) -> Option<Result<&mut PgConnection, EffectError>> {
+        None
     }
 
-    pub(in crate::ledger) async fn settle(
-        &mut self,
-        terms: &EffectTerms,
+    fn sqlite(&mut self) -> Option<Result<&mut SqliteConnection, EffectError>> {
+        Some(Ok(&mut self.connection))
+    }
+
+    fn settle<'a>(
+        &'a mut self,
+        terms: &'a EffectTerms,
         output: Option<String>,
-    ) -> Result<(), EffectError> {
-        let limit = self.leash.span;
-        if self.leash.is_over() {
-            return Err(EffectError::TooLong { limit });
-        }
-        if sqlx::query("RELEASE runner_effect").execute(&mut self.connection).await.is_err() {
-            return Err(EffectError::Broken);
-        }
-        let settle = sqlx::query(include_str!("sql/effect_settle.sql"))
-            .bind(&*self.namespace)
-            .bind(terms.run.id.0)
-            .bind(terms.run.fence.0)
-            .bind(output);
-        match settle.execute(&mut self.connection).await {
-            Ok(done) if done.rows_affected() == 1 => Ok(()),
-            Ok(_) => Err(EffectError::TakenOver),
-            Err(error) if primary_code(&error) == Some(INTERRUPT) => Err(EffectError::TooLong { limit }),
-            Err(error) => Err(Fault::from(error).while_doing(SETTLE).into()),
-        }
+    ) -> BoxFuture<'a, Result<(), EffectError>> {
+        Box::pin(async move {
+            let limit = self.leash.span;
+            if self.leash.is_over() {
+                return Err(EffectError::TooLong { limit });
+            }
+            if sqlx::query("RELEASE runner_effect").execute(&mut self.connection).await.is_err() {
+                return Err(EffectError::Broken);
+            }
+            let settle = sqlx::query(include_str!("sql/effect_settle.sql"))
+                .bind(&*self.namespace)
+                .bind(terms.run.id.0)
+                .bind(terms.run.fence.0)
+                .bind(output);
+            match settle.execute(&mut self.connection).await {
+                Ok(done) if done.rows_affected() == 1 => Ok(()),
+                Ok(_) => Err(EffectError::TakenOver),
+                Err(error) if primary_code(&error) == Some(INTERRUPT) => Err(EffectError::TooLong { limit }),
+                Err(error) => Err(Fault::from(error).while_doing(SETTLE).into()),
+            }
+        })
     }
 
-    pub(in crate::ledger) async fn commit(mut self) -> Result<(), LedgerError> {
-        let committed = effect::commit::<Sqlite>(&mut self.connection).await;
-        committed.map_err(|error| Fault::from(error).while_doing(COMMIT))?;
-        // In order, so that the file is free when the job goes on. It has committed, come what may.
-        drop(self.connection.close().await);
-        Ok(())
+    fn commit(mut self: Box<Self>) -> Answer<'static, ()> {
+        Box::pin(async move {
+            let committed = effect::commit::<Sqlite>(&mut self.connection).await;
+            committed.map_err(|error| Fault::from(error).while_doing(COMMIT))?;
+            let Self { connection, leash: _leash, _permit, .. } = *self;
+            // In order, so that the file is free when the job goes on. It has committed, come what may.
+            drop(connection.close().await);
+            Ok(())
+        })
     }
 }
 

@@ -11,8 +11,10 @@ pub(super) enum Fault {
     Sql(sqlx::Error),
     /// A row holds what no version of this program writes.
     Corrupt(String),
-    /// What stood in the way of a claim was gone a moment later, time and again.
-    Undecided,
+    /// Other writers came and went for longer than we were ready to repeat ourselves.
+    Restless,
+    /// Others have kept the file's write lock for too long. Nothing has happened.
+    Busy,
 }
 
 impl Fault {
@@ -25,8 +27,13 @@ impl Fault {
     pub(super) fn while_doing(self, doing: &'static str) -> LedgerError {
         match self {
             Self::Corrupt(what) => LedgerError::Corrupt { what },
-            Self::Undecided => {
-                LedgerError::Unavailable { doing, source: "what stands in the way keeps changing".into() }
+            Self::Restless => LedgerError::Busy {
+                doing,
+                source: "what stood in the way was gone each time we looked, and back each time we tried"
+                    .into(),
+            },
+            Self::Busy => {
+                LedgerError::Busy { doing, source: "another transaction has kept the write lock".into() }
             }
             Self::Sql(error @ (sqlx::Error::ColumnDecode { .. } | sqlx::Error::ColumnNotFound(_))) => {
                 LedgerError::Corrupt { what: error.to_string() }

@@ -18,14 +18,16 @@ use super::fault::{Fault, is_busy};
 #[derive(Debug)]
 pub(super) struct Lane {
     options: SqliteConnectOptions,
+    /// How long a transaction waits for its turn.
+    patience: Duration,
     permits: Semaphore,
     idle: Mutex<Vec<SqliteConnection>>,
 }
 
 impl Lane {
     /// At most `size` connections, opened when they are first needed.
-    pub(super) fn new(options: SqliteConnectOptions, size: usize) -> Self {
-        Self { options, permits: Semaphore::new(size), idle: Mutex::default() }
+    pub(super) fn new(options: SqliteConnectOptions, size: usize, patience: Duration) -> Self {
+        Self { options, patience, permits: Semaphore::new(size), idle: Mutex::default() }
     }
 
     /// A connection for one statement that stands alone.
@@ -40,16 +42,19 @@ impl Lane {
     }
 
     /// A connection that holds the file's write lock: nothing that is read in the transaction can
-    /// change before it commits.
+    /// change before it commits. Others may keep that lock for too long; then nothing has happened.
     pub(super) async fn begin(&self) -> Result<Write<'_>, Fault> {
-        let mut lent = self.lend().await?;
-        loop {
-            match sqlx::query("BEGIN IMMEDIATE").execute(&mut *lent).await {
-                Ok(_) => return Ok(Write(lent)),
-                Err(error) if is_busy(&error) => tokio::time::sleep(jitter()).await,
-                Err(error) => return Err(error.into()),
+        let turn = async {
+            let mut lent = self.lend().await?;
+            loop {
+                match sqlx::query("BEGIN IMMEDIATE").execute(&mut *lent).await {
+                    Ok(_) => return Ok(Write(lent)),
+                    Err(error) if is_busy(&error) => tokio::time::sleep(jitter()).await,
+                    Err(error) => return Err(error.into()),
+                }
             }
-        }
+        };
+        tokio::time::timeout(self.patience, turn).await.unwrap_or(Err(Fault::Busy))
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<SqliteConnection>> {

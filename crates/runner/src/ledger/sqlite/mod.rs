@@ -10,11 +10,15 @@ mod corridor;
 mod effect;
 mod fault;
 mod gaps;
+mod housekeeping;
 mod lane;
 mod migrations;
 mod open;
+mod operators;
+mod queue;
 mod reader;
-mod upkeep;
+mod sweeping;
+mod view;
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -29,8 +33,6 @@ use self::fault::Fault;
 use self::lane::Lane;
 use self::open::Place;
 use super::{Answer, LedgerError, LedgerOptions};
-
-pub(super) use self::effect::SqliteWork;
 
 type Statement<'q> = Query<'q, Sqlite, SqliteArguments>;
 

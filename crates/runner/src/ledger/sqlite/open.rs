@@ -103,11 +103,13 @@ impl Place {
             return Err(LedgerError::Unusable { hint, source: None });
         }
         let effects = self.options.clone().busy_timeout(WRITER_BUSY);
-        let writer = Arc::new(Lane::new(effects.clone(), 1));
+        // Less than a whole call may take, so that a call which only waited can say so.
+        let turn = patience * 4 / 5;
+        let writer = Arc::new(Lane::new(effects.clone(), 1, turn));
         let readers = match self.file {
             Some(_) => {
                 let options = self.options.clone().busy_timeout(READER_BUSY).pragma("query_only", "ON");
-                Arc::new(Lane::new(options, READERS))
+                Arc::new(Lane::new(options, READERS, turn))
             }
             None => Arc::clone(&writer),
         };

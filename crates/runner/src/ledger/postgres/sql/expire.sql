@@ -7,8 +7,8 @@ UPDATE runner_firings SET
     finished_at = clock_timestamp()
 WHERE id IN (
     SELECT id FROM runner_firings
-    WHERE namespace = $1 AND state = 'queued' AND expires_at < clock_timestamp()
+    WHERE namespace = $1 AND state = 'queued' AND expires_at <= clock_timestamp()
     ORDER BY expires_at
     LIMIT $2
     FOR UPDATE SKIP LOCKED)
-RETURNING id, job, state
+RETURNING id, job, state, reason

@@ -13,4 +13,4 @@ WHERE id IN (
     ORDER BY q.expires_at
     LIMIT ?2
 )
-RETURNING id, job, state;
+RETURNING id, job, state, reason;

@@ -1,5 +1,14 @@
 //! One due moment of one job, and the small words around it. A leaf: anyone may use it.
 
+mod reason;
+mod state;
+mod words;
+
+pub use reason::{Cause, Reason};
+pub use state::{Delivery, Origin, State};
+pub(crate) use words::words;
+pub use words::{UnknownWord, Vocabulary, Word};
+
 use std::fmt::{self, Display};
 use std::sync::Arc;
 
@@ -48,110 +57,6 @@ pub struct InvalidName {
     pub text: String,
 }
 
-/// Why a firing exists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Origin {
-    /// The schedule asked for it.
-    Schedule,
-    /// The schedule asked for it and everybody missed it.
-    CatchUp,
-    /// A person or a program asked for it.
-    Manual,
-    /// A person asked for a range of instants.
-    Backfill,
-}
-
-/// What happens to a firing whose owner is lost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Delivery {
-    /// It runs again.
-    #[default]
-    AtLeastOnce,
-    /// It ends as `lost`.
-    AtMostOnce,
-}
-
-/// Where a firing stands in the ledger.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum State {
-    /// Waits for an owner.
-    Queued,
-    /// Has an owner.
-    Running,
-    /// Ended well.
-    Succeeded,
-    /// Ended badly.
-    Failed,
-    /// Its owner vanished or was stopped, and it must not run again.
-    Lost,
-    /// Ended because someone asked for that.
-    Cancelled,
-    /// Never ran, for a reason.
-    Skipped,
-}
-
-impl State {
-    /// Whether nothing follows (but for the one late settle of `Lost`).
-    #[must_use]
-    pub const fn is_terminal(self) -> bool {
-        !matches!(self, Self::Queued | Self::Running)
-    }
-}
-
-/// Writes an enum as the one word that stands for it in the ledger, in logs and in jobs.toml.
-macro_rules! words {
-    ($type:ty { $($variant:ident = $word:literal),+ $(,)? }) => {
-        impl $type {
-            /// The word for it.
-            #[must_use]
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $word),+ }
-            }
-        }
-
-        impl std::fmt::Display for $type {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(self.as_str())
-            }
-        }
-
-        impl std::str::FromStr for $type {
-            type Err = $crate::firing::UnknownWord;
-
-            fn from_str(text: &str) -> Result<Self, $crate::firing::UnknownWord> {
-                match text {
-                    $($word => Ok(Self::$variant),)+
-                    _ => Err($crate::firing::UnknownWord { found: text.into(), known: &[$($word),+] }),
-                }
-            }
-        }
-    };
-}
-pub(crate) use words;
-
-/// A word that none of the choices has.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown word {found:?}, expected one of {}", .known.join(", "))]
-pub struct UnknownWord {
-    /// What was found.
-    pub found: String,
-    /// What would do.
-    pub known: &'static [&'static str],
-}
-
-words!(Origin { Schedule = "schedule", CatchUp = "catch_up", Manual = "manual", Backfill = "backfill" });
-words!(Delivery { AtLeastOnce = "at_least_once", AtMostOnce = "at_most_once" });
-words!(State {
-    Queued = "queued",
-    Running = "running",
-    Succeeded = "succeeded",
-    Failed = "failed",
-    Lost = "lost",
-    Cancelled = "cancelled",
-    Skipped = "skipped",
-});
-
 /// One due moment of one job: the identity that the ledger's UNIQUE constraint guards.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Firing {
@@ -188,6 +93,10 @@ pub fn instant(at: DateTime<Utc>) -> String {
     let format = if at.timestamp_subsec_millis() == 0 { SecondsFormat::Secs } else { SecondsFormat::Millis };
     at.to_rfc3339_opts(format, true)
 }
+
+/// The number of a firing's row in the ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FiringId(pub i64);
 
 /// The number minted with every claim: it only grows, so a receiver can refuse a stale writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

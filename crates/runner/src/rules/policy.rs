@@ -1,4 +1,4 @@
-//! The choices a job makes, as types.
+//! The choices that a job makes, and what each of them means.
 
 use crate::firing::words;
 
@@ -46,3 +46,44 @@ pub enum OnUnavailable {
 words!(Overlap { Skip = "skip", Queue = "queue", Replace = "replace", Allow = "allow" });
 words!(Guard { Both = "both", Ledger = "ledger", Lock = "lock", None = "none" });
 words!(OnUnavailable { LedgerOnly = "ledger_only", Skip = "skip" });
+
+impl Overlap {
+    /// Whether no two runs of a job and shard may be running at the same time. If so, they share one lock and
+    /// the ledger refuses a second row that is running.
+    #[must_use]
+    pub const fn is_exclusive(self) -> bool {
+        match self {
+            Self::Skip | Self::Queue | Self::Replace => true,
+            Self::Allow => false,
+        }
+    }
+
+    /// Whether a firing of the schedule that meets a run of its job is recorded as skipped.
+    #[must_use]
+    pub const fn skips(self) -> bool {
+        match self {
+            Self::Skip => true,
+            Self::Queue | Self::Replace | Self::Allow => false,
+        }
+    }
+}
+
+impl Guard {
+    /// Whether a run needs the lock.
+    #[must_use]
+    pub const fn takes_the_lock(self) -> bool {
+        match self {
+            Self::Both | Self::Lock => true,
+            Self::Ledger | Self::None => false,
+        }
+    }
+
+    /// Whether the row decides who runs. If not, a missing row is no gap.
+    #[must_use]
+    pub const fn is_decided_by_the_row(self) -> bool {
+        match self {
+            Self::Both | Self::Ledger => true,
+            Self::Lock | Self::None => false,
+        }
+    }
+}

@@ -1,4 +1,4 @@
-//! Misfires: what becomes of due moments that everybody missed.
+//! Misfires: what becomes of due moments that nobody ran.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::firing::words;
 
-/// What happens to due moments that everybody missed.
+/// What happens to due moments that nobody ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Misfire {
     /// The newest runs, the older are recorded as skipped.
@@ -20,21 +20,21 @@ pub enum Misfire {
 
 words!(Misfire { Latest = "latest", All = "all", Skip = "skip" });
 
-/// A due moment without a row.
+/// A due moment that has no row in the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gap {
+pub struct Missed {
     /// The nominal instant.
     pub scheduled_at: DateTime<Utc>,
     /// When it was due: the nominal instant and its jitter. Its age counts from here.
     pub due_at: DateTime<Utc>,
 }
 
-/// What a job wants done about gaps.
+/// What a job wants done about its missed moments.
 #[derive(Clone, Copy, Debug)]
 pub struct MisfireRule {
-    /// The lease of the job: whoever took a firing may still be at it for that long.
+    /// The lease of the job: whoever took a firing may still work on it for that long.
     pub ttl: Duration,
-    /// Gaps older than this are skipped.
+    /// Moments older than this are skipped.
     pub start_deadline: Duration,
     /// Which of the others run.
     pub policy: Misfire,
@@ -42,25 +42,29 @@ pub struct MisfireRule {
     pub max_catchup: u32,
 }
 
-/// What becomes of a gap.
+/// What becomes of a due moment that has no row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Ruling {
     /// It is queued and runs.
     Run,
     /// It is recorded as skipped.
     Skip,
 }
 
-/// Judges the gaps of one job, in the order of their nominal instants. `now` is the ledger's.
+/// Rules on the missed moments of one job, in the order of their nominal instants. `now` is the ledger's.
 ///
-/// A gap younger than two ttls always runs: such a gap is a fault in the middle of work (a replica died
-/// between lock and claim), not downtime, and no policy may make a lost firing of it. The policy is
-/// for the older ones. Under [`Misfire::Latest`] a young gap that runs is the latest one already.
+/// A moment that is less than two ttls old always runs. A fault has caused such a gap (a replica died between
+/// lock and claim), not downtime, and no policy may lose a firing by it. The policy is for the older ones.
+/// Under [`Misfire::Latest`] a young moment that runs is the latest one already.
 #[must_use]
-pub fn judge(gaps: &[Gap], now: DateTime<Utc>, rule: &MisfireRule) -> Vec<(DateTime<Utc>, Verdict)> {
-    let age = |gap: &Gap| now - gap.due_at;
-    let is_young = |gap: &Gap| age(gap) < span(rule.ttl) * 2;
-    let is_open = |gap: &Gap| !is_young(gap) && age(gap) <= span(rule.start_deadline);
+pub fn misfire_rulings(
+    gaps: &[Missed],
+    now: DateTime<Utc>,
+    rule: &MisfireRule,
+) -> Vec<(DateTime<Utc>, Ruling)> {
+    let age = |gap: &Missed| now - gap.due_at;
+    let is_young = |gap: &Missed| age(gap) < span(rule.ttl) * 2;
+    let is_open = |gap: &Missed| !is_young(gap) && age(gap) <= span(rule.start_deadline);
 
     let mut gaps = gaps.to_vec();
     gaps.sort_by_key(|gap| gap.scheduled_at);
@@ -79,7 +83,7 @@ pub fn judge(gaps: &[Gap], now: DateTime<Utc>, rule: &MisfireRule) -> Vec<(DateT
                             room
                         }
                     };
-            (gap.scheduled_at, if runs { Verdict::Run } else { Verdict::Skip })
+            (gap.scheduled_at, if runs { Ruling::Run } else { Ruling::Skip })
         })
         .collect()
 }
@@ -108,18 +112,18 @@ mod tests {
     }
 
     /// Gaps that were due so many seconds ago.
-    fn gaps(ages: &[i64]) -> Vec<Gap> {
+    fn gaps(ages: &[i64]) -> Vec<Missed> {
         ages.iter()
             .map(|age| now() - TimeDelta::seconds(*age))
-            .map(|at| Gap { scheduled_at: at, due_at: at })
+            .map(|at| Missed { scheduled_at: at, due_at: at })
             .collect()
     }
 
     /// The ages of those that run.
-    fn run(gaps: &[Gap], rule: MisfireRule) -> Vec<i64> {
-        let judged = judge(gaps, now(), &rule);
+    fn run(gaps: &[Missed], rule: MisfireRule) -> Vec<i64> {
+        let judged = misfire_rulings(gaps, now(), &rule);
         assert_eq!(judged.len(), gaps.len(), "every gap is judged");
-        let runs = judged.iter().filter(|(_, verdict)| *verdict == Verdict::Run);
+        let runs = judged.iter().filter(|(_, verdict)| *verdict == Ruling::Run);
         runs.map(|(at, _)| (now() - *at).num_seconds()).collect()
     }
 
@@ -181,11 +185,11 @@ mod tests {
             max_catchup in 0..10_u32,
         ) {
             let ages: Vec<i64> = ages.into_iter().collect();
-            let judged = judge(&gaps(&ages), now(), &MisfireRule { policy, max_catchup, ..RULE });
+            let judged = misfire_rulings(&gaps(&ages), now(), &MisfireRule { policy, max_catchup, ..RULE });
             prop_assert!(judged.is_sorted_by(|a, b| a.0 < b.0));
             prop_assert_eq!(judged.len(), ages.len());
             let young = ages.iter().filter(|age| **age < 60).count();
-            let runs = judged.iter().filter(|(_, verdict)| *verdict == Verdict::Run).count();
+            let runs = judged.iter().filter(|(_, verdict)| *verdict == Ruling::Run).count();
             let most = match policy {
                 Misfire::Skip => 0,
                 Misfire::Latest => usize::from(young == 0),

@@ -1,10 +1,13 @@
--- claim_refused: all that can stand in the way of a claim, in one look
+-- refusal: all that can stand in the way of a row, in one look
 -- ?1 namespace, ?2 job, ?3 scheduled_at, ?4 shard, ?5 trigger_key
 WITH clock (now) AS (SELECT CAST(round(unixepoch('subsec') * 1000) AS INTEGER))
 SELECT clock.now,
        j.name IS NOT NULL AS registered,
        j.paused_at IS NOT NULL AS paused,
        coalesce(?3 < j.pruned_before, 0) AS pruned,
+       EXISTS (SELECT 1 FROM runner_firings AS w
+        WHERE w.namespace = ?1 AND w.job = ?2 AND w.shard = ?4
+          AND w.state = 'queued' AND w.reason = 'overlap') AS one_waits,
        f.id, f.scheduled_at, f.state, f.reason, f.owner,
        f.claim_id, f.fence, f.attempt, f.crashes, f.started_at, f.due_at,
        (SELECT count(*) FROM runner_attempts AS a
