@@ -6,6 +6,7 @@ mod book;
 mod conformance;
 mod fixture;
 mod mutants;
+mod newer;
 mod postgres;
 mod sqlite;
 mod worlds;

@@ -44,7 +44,7 @@ pub(crate) enum LockAnswer {
     Unavailable,
 }
 
-words!(LockAnswer { Acquired = "acquired", Held = "held", Done = "done", Unavailable = "unavailable" });
+words!(pub(crate) LockAnswer { Acquired = "acquired", Held = "held", Done = "done", Unavailable = "unavailable" });
 
 /// Answers to renewing a lock.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +57,7 @@ pub(crate) enum RenewalAnswer {
     NotMine,
 }
 
-words!(RenewalAnswer { Renewed = "renewed", Failed = "failed", NotMine = "not_mine" });
+words!(pub(crate) RenewalAnswer { Renewed = "renewed", Failed = "failed", NotMine = "not_mine" });
 
 /// Why a lock can no longer be relied on.
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +70,7 @@ pub(crate) enum LockLoss {
     Cap,
 }
 
-words!(LockLoss { NotMine = "not_mine", Unreachable = "unreachable", Cap = "cap" });
+words!(pub(crate) LockLoss { NotMine = "not_mine", Unreachable = "unreachable", Cap = "cap" });
 
 /// Answers to a claim.
 #[derive(Clone, Copy, Debug)]
@@ -95,7 +95,7 @@ pub(crate) enum ClaimAnswer {
     Unknown,
 }
 
-words!(ClaimAnswer {
+words!(pub(crate) ClaimAnswer {
     Won = "won",
     Duplicate = "duplicate",
     Overlap = "overlap",
@@ -116,7 +116,7 @@ pub(crate) enum SecondRun {
     Ended,
 }
 
-words!(SecondRun { Running = "running", Ended = "ended" });
+words!(pub(crate) SecondRun { Running = "running", Ended = "ended" });
 
 /// Where a firing goes, and why.
 const ENDINGS: [(State, Option<Reason>); 19] = [

@@ -2,16 +2,15 @@
 
 use std::time::Duration;
 
-use runner::firing::{Delivery, State};
+use runner::firing::{Delivery, Firing, Reason, State};
 use runner::ledger::{
     AttemptRow, Claim, ClaimRequest, Ending, Entry, FiringId, Heartbeat, Run, Settled, Settlement, Skip,
     Skipped, Suspect, Swept, Won,
 };
 
-use super::{Book, Flaw, Millis, Row, instant, millis};
+use runner::rules::{KnownJob, LostRun, OwnRow, View, why_not_claimed, why_not_skipped};
 
-/// How far a replica's clock may run ahead without its claims being sent back.
-const SKEW: Millis = 100;
+use super::{Book, Flaw, Millis, Row, instant, millis};
 
 impl Book {
     pub(crate) fn claim(&mut self, namespace: &str, request: &ClaimRequest, now: Millis) -> Claim {
@@ -21,7 +20,9 @@ impl Book {
         let firing = &request.firing;
         let id = match request.entry {
             Entry::Queued(id) => id,
-            Entry::Fresh { .. } => self.insert(Row::new(namespace, firing, State::Queued, "", now)),
+            Entry::Fresh { .. } => {
+                self.insert(Row::new(namespace, firing, State::Queued, Reason::Trigger, now))
+            }
         };
         let fence = self.mint();
         self.touched.push(id);
@@ -48,56 +49,49 @@ impl Book {
         Claim::Won(row.won(self.failures(row.id)).expect("a claimed row has a fence and a start"))
     }
 
-    /// What stands in the way of a claim, in the order in which it is told.
+    /// What stands in the way of a claim; a flawed book does not see all of it.
     fn refusal(&self, namespace: &str, request: &ClaimRequest, now: Millis) -> Option<Claim> {
-        let firing = &request.firing;
+        let mut view = self.view(namespace, &request.firing, now);
+        let fresh = matches!(request.entry, Entry::Fresh { .. });
+        if self.has(Flaw::ClaimsTwice) && fresh {
+            view.own = view.own.filter(|own| own.found.state != State::Succeeded);
+        }
+        if self.has(Flaw::ClaimsEarly) {
+            let due = view.own.as_ref().and_then(|own| own.due_at);
+            view.now = view.now.max(due.unwrap_or(request.firing.scheduled_at));
+        }
+        if self.has(Flaw::Overlaps) {
+            view.running = None;
+        }
+        why_not_claimed(&view, request)
+    }
+
+    /// Everything that can stand in the way of a row for `firing`.
+    pub(super) fn view(&self, namespace: &str, firing: &Firing, now: Millis) -> View {
         let scheduled_at = firing.scheduled_at.timestamp_millis();
-        let key = (
-            namespace.to_owned(),
-            firing.job.to_string(),
-            scheduled_at,
-            firing.shard,
-            firing.trigger_key.clone(),
-        );
-        let found = self.once.get(&key).and_then(|id| self.rows.get(id));
-        let job = self.job(namespace, firing.job.as_str());
-        let (due_at, late_after) = match (request.entry, found) {
-            (_, Some(row)) if row.state == State::Running && row.claim_id == Some(request.claim_id) => {
-                return row.won(self.failures(row.id)).map(Claim::Won);
-            }
-            (Entry::Queued(id), Some(row)) if row.state == State::Queued && row.id == id => {
-                (row.due_at.unwrap_or(now), None)
-            }
-            (Entry::Fresh { .. }, Some(row))
-                if self.has(Flaw::ClaimsTwice) && row.state == State::Succeeded =>
-            {
-                (now, None)
-            }
-            (_, Some(row)) => return Some(Claim::Duplicate(row.found())),
-            (Entry::Fresh { not_after }, None) => {
-                (scheduled_at - SKEW, Some(scheduled_at.saturating_add(millis(not_after))))
-            }
-            (Entry::Queued(_), None) if job.is_some() => return Some(Claim::Pruned),
-            (Entry::Queued(_), None) => return Some(Claim::Unregistered),
+        let (job, shard) = (firing.job.as_str(), firing.shard);
+        let key = (namespace.to_owned(), job.to_owned(), scheduled_at, shard, firing.trigger_key.clone());
+        let own = self.once.get(&key).and_then(|id| self.rows.get(id));
+        let waits = |row: &Row| {
+            row.state == State::Queued
+                && row.reason == Some(Reason::Overlap)
+                && row.is_of(namespace, job)
+                && row.shard == shard
         };
-        let Some(job) = job else { return Some(Claim::Unregistered) };
-        if late_after.is_some() && job.is_pruned(scheduled_at) {
-            return Some(Claim::Pruned);
+        View {
+            now: instant(now),
+            job: self
+                .job(namespace, job)
+                .map(|job| KnownJob { paused: job.paused.is_some(), pruned: job.is_pruned(scheduled_at) }),
+            own: own.map(|row| OwnRow {
+                found: row.found(),
+                claim_id: row.claim_id,
+                won: row.won(self.failures(row.id)),
+                due_at: row.due_at.map(instant),
+            }),
+            running: self.blocker(namespace, job, shard).map(Row::found),
+            one_waits: self.rows().any(waits),
         }
-        if job.paused.is_some() {
-            return Some(Claim::Paused);
-        }
-        if now < due_at && !self.has(Flaw::ClaimsEarly) {
-            let wait = due_at.max(scheduled_at) - now;
-            return Some(Claim::TooEarly(Duration::from_millis(u64::try_from(wait).unwrap_or(0))));
-        }
-        if late_after.is_some_and(|late_after| late_after < now) {
-            return Some(Claim::TooLate);
-        }
-        if !request.exclusive || self.has(Flaw::Overlaps) {
-            return None;
-        }
-        self.blocker(namespace, firing.job.as_str(), firing.shard).map(|row| Claim::Overlap(row.found()))
     }
 
     pub(crate) fn confirm(&self, namespace: &str, request: &ClaimRequest) -> Option<Won> {
@@ -153,7 +147,7 @@ impl Book {
         let (id, attempt) = (row.id, row.attempt);
         let mut superseded = None;
         let terminal = match ending {
-            Ending::Terminal { state, reason } => Some((*state, reason.clone())),
+            Ending::Terminal { state, reason } => Some((*state, *reason)),
             // Someone wants it stopped, so that it must not wait for another run.
             Ending::Requeue { .. } if row.cancel_requested => Some((State::Cancelled, None)),
             Ending::Requeue { .. } => None,
@@ -171,11 +165,11 @@ impl Book {
                 owner: row.owner.clone().unwrap_or_default(),
                 started_at: row.started_at.map(instant),
                 ended_at: instant(now),
-                reason: reason.clone(),
+                reason: (*reason).into(),
                 error: error.clone(),
                 output: output.clone(),
             });
-            (row.state, row.reason) = (State::Queued, Some(reason.clone()));
+            (row.state, row.reason) = (State::Queued, Some(*reason));
             row.due_at = Some(now + millis(*due_in));
             row.expires_at = Some(now + millis(*expires_in));
         }
@@ -203,21 +197,13 @@ impl Book {
 
     pub(crate) fn skip(&mut self, namespace: &str, skip: &Skip, now: Millis) -> Skipped {
         let firing = &skip.firing;
-        let row = Row {
+        if let Some(no) = why_not_skipped(&self.view(namespace, firing, now), skip) {
+            return no;
+        }
+        self.insert(Row {
             error: skip.detail.clone(),
-            ..Row::new(namespace, firing, State::Skipped, &skip.reason, now)
-        };
-        if let Some(there) = self.once.get(&row.key()).and_then(|id| self.rows.get(id)) {
-            return Skipped::AlreadyThere(there.state);
-        }
-        let takes = |job: &super::Job| !job.is_pruned(row.scheduled_at);
-        if !self.job(namespace, firing.job.as_str()).is_some_and(takes) {
-            return Skipped::Refused;
-        }
-        if skip.only_while_running && self.blocker(namespace, firing.job.as_str(), firing.shard).is_none() {
-            return Skipped::NothingRunning;
-        }
-        self.insert(row);
+            ..Row::new(namespace, firing, State::Skipped, skip.reason, now)
+        });
         Skipped::Recorded
     }
 
@@ -229,23 +215,19 @@ impl Book {
         if row.lease_until != Some(seen) || seen > now {
             return None;
         }
-        let terminal =
-            |state, reason: Option<&str>| Ending::Terminal { state, reason: reason.map(Into::into) };
-        let ending = if row.delivery == Delivery::AtMostOnce && !forgets {
-            terminal(State::Lost, Some("owner_lost"))
-        } else if row.crashes + 1 > suspect.max_crashes {
-            terminal(State::Failed, Some("crash_loop"))
-        } else if row.cancel_requested {
-            terminal(State::Cancelled, None)
-        } else {
-            let (due_in, expires_in) = (Duration::ZERO, suspect.expires_in);
-            Ending::Requeue { reason: "owner_lost".into(), due_in, expires_in }
+        let lost = LostRun {
+            delivery: if forgets { Delivery::AtLeastOnce } else { row.delivery },
+            crashes: row.crashes,
+            max_crashes: suspect.max_crashes,
+            crashed: true,
+            cancel_requested: row.cancel_requested,
         };
+        let ending = lost.fate().of_vanished_owner(suspect.expires_in);
         let job = row.job.to_string();
         let settlement = Settlement { run: suspect.run, ending, crashed: true, error: None, output: None };
         self.end(namespace, &settlement, now);
         let row = self.rows.get(&suspect.run.id)?;
-        Some(Swept { run: suspect.run, job, state: row.state, reason: row.reason.clone() })
+        Some(Swept { run: suspect.run, job, state: row.state, reason: row.reason })
     }
 
     /// Asks the owner of a running firing to stop, or cancels a queued one.

@@ -1,6 +1,6 @@
 //! How far gaps are decided, and deciding more of them.
 
-use runner::firing::{Firing, JobName, Origin, State};
+use runner::firing::{Firing, JobName, Origin, Reason, State};
 use runner::ledger::{Decision, Horizon, Question};
 
 use super::{Book, Flaw, Millis, Row, instant, millis};
@@ -43,9 +43,9 @@ impl Book {
             };
             let queued = gap.run && !paused;
             let (state, reason) = match (queued, paused) {
-                (true, _) => (State::Queued, "catch_up"),
-                (false, true) => (State::Skipped, "paused"),
-                (false, false) => (State::Skipped, "missed"),
+                (true, _) => (State::Queued, Reason::CatchUp),
+                (false, true) => (State::Skipped, Reason::Paused),
+                (false, false) => (State::Skipped, Reason::Missed),
             };
             let row = Row {
                 exclusive: queued && decision.exclusive,

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use runner::ledger::{
     Answer, AttemptRow, Claim, ClaimRequest, Counted, Decision, Due, EffectTerms, Effects, Enqueue, Enqueued,
-    Expired, FiringId, FiringRow, Heartbeat, HistoryFilter, Horizon, JobRegistration, JobRow, Ledger,
-    LedgerError, Question, Reader, Reading, Run, Running, Server, Settled, Settlement, Skip, Skipped,
-    Suspect, Swept, Upkeep, Won, Work,
+    Expired, FiringId, FiringRow, Gaps, Heartbeat, HistoryFilter, Horizon, Housekeeping, JobRegistration,
+    JobRow, Ledger, LedgerError, Operators, Question, Queue, Reader, Reading, Run, Running, Server, Settled,
+    Settlement, Skip, Skipped, Suspect, Sweeping, Swept, Won, Work,
 };
 
 use crate::book::{Book, Millis, instant};
@@ -70,12 +70,7 @@ impl<C: Carrier> Ledger for MemoryLedger<C> {
     }
 }
 
-impl<C: Carrier> Upkeep for MemoryLedger<C> {
-    fn register<'a>(&'a self, jobs: &'a [JobRegistration]) -> Answer<'a, ()> {
-        let jobs = jobs.to_vec();
-        self.ask("register", move |book, namespace, now| book.register(namespace, &jobs, now))
-    }
-
+impl<C: Carrier> Queue for MemoryLedger<C> {
     fn enqueue<'a>(&'a self, enqueue: &'a Enqueue) -> Answer<'a, Enqueued> {
         let enqueue = enqueue.clone();
         self.ask("enqueue", move |book, namespace, now| book.enqueue(namespace, &enqueue, now))
@@ -89,7 +84,9 @@ impl<C: Carrier> Upkeep for MemoryLedger<C> {
     fn expire(&self, limit: u32) -> Answer<'_, Vec<Expired>> {
         self.ask("expire", move |book, namespace, now| book.expire(namespace, limit, now))
     }
+}
 
+impl<C: Carrier> Sweeping for MemoryLedger<C> {
     fn running(&self) -> Answer<'_, Vec<Running>> {
         self.ask("running", move |book, namespace, now| book.all_running(namespace, now))
     }
@@ -100,7 +97,9 @@ impl<C: Carrier> Upkeep for MemoryLedger<C> {
             suspects.iter().filter_map(|suspect| book.sweep(namespace, suspect, now)).collect()
         })
     }
+}
 
+impl<C: Carrier> Gaps for MemoryLedger<C> {
     fn horizons<'a>(&'a self, questions: &'a [Question]) -> Answer<'a, Vec<Horizon>> {
         let questions = questions.to_vec();
         self.ask("horizons", move |book, namespace, _| book.horizons(namespace, &questions))
@@ -110,11 +109,24 @@ impl<C: Carrier> Upkeep for MemoryLedger<C> {
         let decision = decision.clone();
         self.ask("decide", move |book, namespace, now| book.decide(namespace, &decision, now))
     }
+}
+
+impl<C: Carrier> Housekeeping for MemoryLedger<C> {
+    fn register<'a>(&'a self, jobs: &'a [JobRegistration]) -> Answer<'a, ()> {
+        let jobs = jobs.to_vec();
+        self.ask("register", move |book, namespace, now| book.register(namespace, &jobs, now))
+    }
 
     fn prune(&self, retention: Duration, _batch: u32) -> Answer<'_, u64> {
         self.ask("prune", move |book, namespace, now| book.prune(namespace, retention, now))
     }
 
+    fn adopt(&self) -> Answer<'_, Option<Server>> {
+        Box::pin(async { Ok(None) })
+    }
+}
+
+impl<C: Carrier> Operators for MemoryLedger<C> {
     fn pause<'a>(&'a self, job: &'a str, by: &'a str, note: &'a str) -> Answer<'a, bool> {
         let (job, by, note) = (job.to_owned(), by.to_owned(), note.to_owned());
         self.ask("pause", move |book, namespace, now| book.pause(namespace, &job, &by, &note, now))
@@ -123,10 +135,6 @@ impl<C: Carrier> Upkeep for MemoryLedger<C> {
     fn resume<'a>(&'a self, job: &'a str) -> Answer<'a, bool> {
         let job = job.to_owned();
         self.ask("resume", move |book, namespace, _| book.resume(namespace, &job))
-    }
-
-    fn adopt(&self) -> Answer<'_, Option<Server>> {
-        Box::pin(async { Ok(None) })
     }
 
     fn cancel(&self, id: FiringId) -> Answer<'_, bool> {
@@ -183,7 +191,7 @@ impl<C: Carrier> Reader for MemoryLedger<C> {
                 let job = row.job.to_string();
                 counts
                     .entry((job.clone(), row.state.as_str()))
-                    .or_insert_with(|| Counted { job, state: row.state, rows: 0 })
+                    .or_insert_with(|| Counted { job, state: row.state.into(), rows: 0 })
                     .rows += 1;
             }
             counts.into_values().collect()
@@ -193,7 +201,7 @@ impl<C: Carrier> Reader for MemoryLedger<C> {
 
 /// Jobs' own transactions need a database.
 impl<C: Carrier> Effects for MemoryLedger<C> {
-    fn begin<'a>(&'a self, _: &'a EffectTerms) -> Answer<'a, Option<Work>> {
+    fn begin<'a>(&'a self, _: &'a EffectTerms) -> Answer<'a, Option<Box<dyn Work>>> {
         Box::pin(async {
             Err(LedgerError::Unusable { hint: "a book in memory has no transactions".into(), source: None })
         })

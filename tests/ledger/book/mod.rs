@@ -14,7 +14,7 @@ pub(crate) use tables::{Job, Row};
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use runner::firing::State;
+use runner::firing::{Reason, State};
 use runner::ledger::{AttemptRow, FiringId, Run};
 
 /// A moment, in milliseconds since 1970.
@@ -83,7 +83,7 @@ impl Book {
 
     /// Runs of a firing that failed and were given another try.
     fn failures(&self, id: FiringId) -> u32 {
-        self.attempts().filter(|(of, attempt)| *of == id && attempt.reason == "retry").count() as u32
+        self.attempts().filter(|(of, attempt)| *of == id && attempt.reason == Reason::Retry).count() as u32
     }
 
     /// Jobs of a namespace, by name.

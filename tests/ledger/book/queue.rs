@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use runner::firing::State;
+use runner::firing::{Reason, State};
 use runner::ledger::{Due, Enqueue, Enqueued, Expired, FiringId, JobRegistration, Running};
+
+use runner::rules::why_not_enqueued;
 
 use super::{Book, Job, Millis, Row, millis};
 
@@ -27,30 +29,16 @@ impl Book {
 
     pub(crate) fn enqueue(&mut self, namespace: &str, enqueue: &Enqueue, now: Millis) -> Enqueued {
         let firing = &enqueue.firing;
-        let row = Row {
+        if let Some(no) = why_not_enqueued(&self.view(namespace, firing, now), enqueue) {
+            return no;
+        }
+        Enqueued::Queued(self.insert(Row {
             exclusive: enqueue.exclusive,
             delivery: enqueue.delivery,
             due_at: Some(now + millis(enqueue.due_in)),
             expires_at: Some(now + millis(enqueue.expires_in)),
-            ..Row::new(namespace, firing, State::Queued, &enqueue.reason, now)
-        };
-        if let Some(there) = self.once.get(&row.key()).and_then(|id| self.rows.get(id)) {
-            return Enqueued::AlreadyThere(there.found());
-        }
-        let takes = |job: &Job| job.paused.is_none() && !job.is_pruned(row.scheduled_at);
-        if !self.job(namespace, firing.job.as_str()).is_some_and(takes) {
-            return Enqueued::Refused;
-        }
-        let waits = |other: &Row| {
-            other.state == State::Queued
-                && other.reason.as_deref() == Some("overlap")
-                && other.is_of(namespace, firing.job.as_str())
-                && other.shard == firing.shard
-        };
-        if enqueue.reason == "overlap" && self.rows().any(waits) {
-            return Enqueued::WaitingAlready;
-        }
-        Enqueued::Queued(self.insert(row))
+            ..Row::new(namespace, firing, State::Queued, enqueue.reason, now)
+        }))
     }
 
     pub(crate) fn due(&self, namespace: &str, jobs: &[String], limit: u32, now: Millis) -> Vec<Due> {
@@ -79,10 +67,13 @@ impl Book {
         let mut expired = Vec::new();
         for (_, id) in over.into_iter().take(limit as usize) {
             let Some(row) = self.rows.get_mut(&id) else { continue };
-            let (state, reason) =
-                if row.attempt == 0 { (State::Skipped, "missed") } else { (State::Failed, "expired") };
-            (row.state, row.reason, row.finished_at) = (state, Some(reason.to_owned()), Some(now));
-            expired.push(Expired { id, job: row.job.to_string(), state });
+            let (state, reason) = if row.attempt == 0 {
+                (State::Skipped, Reason::Missed)
+            } else {
+                (State::Failed, Reason::Expired)
+            };
+            (row.state, row.reason, row.finished_at) = (state, Some(reason), Some(now));
+            expired.push(Expired { id, job: row.job.to_string(), state, reason });
             self.touched.push(id);
         }
         expired

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use runner::firing::Fence;
-use runner::firing::{Delivery, Firing, JobName, Origin, State};
+use runner::firing::{Delivery, Firing, JobName, Origin, Reason, State};
 use runner::ledger::{Due, FiringId, FiringRow, Found, JobRow, Run, Running, Won};
 use uuid::Uuid;
 
@@ -63,7 +63,7 @@ pub(crate) struct Row {
     pub(crate) trigger_key: String,
     pub(crate) origin: Origin,
     pub(crate) state: State,
-    pub(crate) reason: Option<String>,
+    pub(crate) reason: Option<Reason>,
     pub(crate) attempt: u32,
     pub(crate) crashes: u32,
     pub(crate) fence: Option<i64>,
@@ -84,7 +84,7 @@ pub(crate) struct Row {
 
 impl Row {
     /// A row of this firing that has not run; it gets its number when it is written.
-    pub(super) fn new(namespace: &str, firing: &Firing, state: State, reason: &str, now: Millis) -> Self {
+    pub(super) fn new(namespace: &str, firing: &Firing, state: State, reason: Reason, now: Millis) -> Self {
         Self {
             id: FiringId(0),
             namespace: namespace.to_owned(),
@@ -94,7 +94,7 @@ impl Row {
             trigger_key: firing.trigger_key.clone(),
             origin: firing.origin,
             state,
-            reason: Some(reason.to_owned()),
+            reason: Some(reason),
             attempt: 0,
             crashes: 0,
             fence: None,
@@ -143,8 +143,8 @@ impl Row {
         Found {
             id: self.id,
             scheduled_at: instant(self.scheduled_at),
-            state: self.state,
-            reason: self.reason.clone(),
+            state: self.state.into(),
+            reason: self.reason.map(Into::into),
             owner: self.owner.clone(),
         }
     }
@@ -160,7 +160,7 @@ impl Row {
                 origin: self.origin,
             },
             attempt: self.attempt,
-            reason: self.reason.clone(),
+            reason: self.reason.map(Into::into),
         }
     }
 
@@ -171,7 +171,7 @@ impl Row {
             job: self.job.to_string(),
             scheduled_at: instant(self.scheduled_at),
             owner: self.owner.clone()?,
-            delivery: self.delivery,
+            delivery: self.delivery.into(),
             lease_until: instant(lease_until),
             remaining: Duration::from_millis(u64::try_from(lease_until - now).unwrap_or(0)),
         })
@@ -184,16 +184,16 @@ impl Row {
             scheduled_at: instant(self.scheduled_at),
             shard: self.shard,
             trigger_key: self.trigger_key.clone(),
-            origin: self.origin.as_str().to_owned(),
-            state: self.state,
-            reason: self.reason.clone(),
+            origin: self.origin.into(),
+            state: self.state.into(),
+            reason: self.reason.map(Into::into),
             attempt: self.attempt,
             crashes: self.crashes,
             fence: self.fence,
             claim_id: self.claim_id,
             owner: self.owner.clone(),
             exclusive: self.exclusive,
-            delivery: self.delivery.as_str().to_owned(),
+            delivery: self.delivery.into(),
             due_at: self.due_at.map(instant),
             expires_at: self.expires_at.map(instant),
             lease_until: self.lease_until.map(instant),

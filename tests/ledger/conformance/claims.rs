@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use runner::firing::{Firing, JobName, State};
+use runner::firing::{Firing, FiringId, JobName, Reason, State};
 use runner::ledger::{Claim, ClaimRequest, Entry, JobRegistration};
 use uuid::Uuid;
 
@@ -18,7 +18,10 @@ pub(crate) async fn a_claimed_firing_is_a_duplicate_for_everyone_else(site: &Sit
     let first = fresh(&firing);
     let won = site.win(&first).await;
     let found = found(site.claim(&fresh(&firing)).await);
-    assert_eq!((found.id, found.state, found.scheduled_at), (won.id, State::Running, firing.scheduled_at));
+    assert_eq!(
+        (found.id, found.state, found.scheduled_at),
+        (won.id, State::Running.into(), firing.scheduled_at)
+    );
     assert_eq!(found.owner.as_deref(), Some(first.owner.as_str()));
     assert_eq!((won.attempt, won.crashes), (1, 0));
 }
@@ -36,13 +39,13 @@ pub(crate) async fn a_firing_that_ended_is_a_duplicate(site: &Site<impl Fixture>
     for state in [State::Succeeded, State::Failed, State::Lost, State::Cancelled] {
         let firing = site.firing(SECOND).await;
         let won = site.win(&fresh(&firing)).await;
-        site.settle(run(won), ended(state, "why")).await;
+        site.settle(run(won), ended(state, Reason::Error)).await;
         let claim = site.claim(&fresh(&firing)).await;
         assert!(matches!(&claim, Claim::Duplicate(found) if found.state == state), "{claim:?}");
-        assert_eq!(found(claim).reason.as_deref(), Some("why"));
+        assert_eq!(found(claim).reason, Some(Reason::Error.into()));
     }
     let firing = site.firing(SECOND).await;
-    site.opened.ledger.skip(&skipping(&firing, "missed")).await.unwrap();
+    site.opened.ledger.skip(&skipping(&firing, Reason::Missed)).await.unwrap();
     assert_eq!(found(site.claim(&fresh(&firing)).await).state, State::Skipped);
     let firing = site.firing(SECOND * 2).await;
     site.queued(&firing).await;
@@ -55,7 +58,7 @@ pub(crate) async fn a_duplicate_is_told_before_an_overlap(site: &Site<impl Fixtu
     let won = site.win(&fresh(&old)).await;
     site.settle(run(won), succeeded()).await;
     site.run().await;
-    site.opened.upkeep.pause("a", "me", "note").await.unwrap();
+    site.opened.operators.pause("a", "me", "note").await.unwrap();
     let claim = site.claim(&fresh(&old)).await;
     assert!(matches!(&claim, Claim::Duplicate(found) if found.id == won.id), "{claim:?}");
 }
@@ -113,7 +116,7 @@ pub(crate) async fn a_queued_row_that_would_overlap_stays_queued(site: &Site<imp
     let running = site.run().await;
     let claim = site.claim(&take(&firing, id)).await;
     assert!(matches!(&claim, Claim::Overlap(found) if found.id == running.id), "{claim:?}");
-    assert_eq!(site.state(id).await, (State::Queued, Some("trigger".into())));
+    assert_eq!(site.state(id).await, (State::Queued, Some(Reason::Trigger)));
     site.settle(run(running), succeeded()).await;
     assert_eq!(site.win(&take(&firing, id)).await.id, id);
 }
@@ -121,11 +124,11 @@ pub(crate) async fn a_queued_row_that_would_overlap_stays_queued(site: &Site<imp
 pub(crate) async fn a_paused_job_is_not_claimed_until_it_is_resumed(site: &Site<impl Fixture>) {
     let (firing, second) = (site.firing(SECOND * 2).await, site.firing(SECOND).await);
     let id = site.queued(&second).await;
-    assert!(site.opened.upkeep.pause("a", "me", "note").await.unwrap());
+    assert!(site.opened.operators.pause("a", "me", "note").await.unwrap());
     assert_eq!(site.claim(&fresh(&firing)).await, Claim::Paused);
     assert_eq!(site.claim(&take(&second, id)).await, Claim::Paused);
     site.win(&fresh(&other_job(&firing))).await;
-    assert!(site.opened.upkeep.resume("a").await.unwrap());
+    assert!(site.opened.operators.resume("a").await.unwrap());
     let won = site.win(&fresh(&firing)).await;
     site.settle(run(won), succeeded()).await;
     site.win(&take(&second, id)).await;
@@ -135,6 +138,14 @@ pub(crate) async fn an_unknown_job_is_not_claimed(site: &Site<impl Fixture>) {
     let mut firing = site.firing(SECOND).await;
     firing.job = JobName::new("nobody").unwrap();
     assert_eq!(site.claim(&fresh(&firing)).await, Claim::Unregistered);
+}
+
+pub(crate) async fn a_queued_row_that_is_gone_with_its_job_is_of_an_unknown_job(site: &Site<impl Fixture>) {
+    let mut firing = site.firing(SECOND).await;
+    let gone = FiringId(9_999);
+    assert_eq!(site.claim(&take(&firing, gone)).await, Claim::Pruned);
+    firing.job = JobName::new("nobody").unwrap();
+    assert_eq!(site.claim(&take(&firing, gone)).await, Claim::Unregistered);
 }
 
 pub(crate) async fn a_firing_of_the_future_is_told_how_long_to_wait(site: &Site<impl Fixture>) {
@@ -169,7 +180,7 @@ pub(crate) async fn a_firing_past_its_start_deadline_is_too_late(site: &Site<imp
 
 pub(crate) async fn a_queued_row_is_not_claimed_before_it_is_due(site: &Site<impl Fixture>) {
     let firing = site.firing(SECOND).await;
-    let mut enqueue = waiting(&firing, "trigger");
+    let mut enqueue = waiting(&firing, Reason::Trigger);
     enqueue.due_in = SECOND * 60;
     site.enqueue(&enqueue).await;
     let id = site.opened.reader.history(&Default::default()).await.unwrap()[0].id;
@@ -233,7 +244,7 @@ pub(crate) async fn fences_grow_with_every_claim(site: &Site<impl Fixture>) {
     for n in 0..5 {
         let firing = later(&firing, SECOND * n);
         let won = site.win(&fresh(&firing)).await;
-        site.settle(run(won), requeue("retry")).await;
+        site.settle(run(won), requeue(Reason::Retry)).await;
         let again = site.win(&take(&firing, won.id)).await;
         site.settle(run(again), succeeded()).await;
         assert!(last < Some(won.fence) && won.fence < again.fence, "{last:?} {won:?} {again:?}");
@@ -247,11 +258,15 @@ pub(crate) async fn namespaces_do_not_see_each_other(site: &Site<impl Fixture>) 
     let won = site.win(&fresh(&firing)).await;
     let other = site.neighbour("other").await;
     assert_eq!(other.ledger.claim(&fresh(&firing)).await.unwrap(), Claim::Unregistered);
-    other.upkeep.register(&[JobRegistration { name: "a".into(), spec_hash: "1".into() }]).await.unwrap();
+    other
+        .housekeeping
+        .register(&[JobRegistration { name: "a".into(), spec_hash: "1".into() }])
+        .await
+        .unwrap();
     assert!(matches!(other.ledger.claim(&fresh(&firing)).await.unwrap(), Claim::Won(_)));
     assert_eq!(other.reader.firing(won.id).await.unwrap(), None);
     assert_eq!(other.reader.history(&Default::default()).await.unwrap().len(), 1);
-    assert!(!other.upkeep.cancel(won.id).await.unwrap());
+    assert!(!other.operators.cancel(won.id).await.unwrap());
     assert_eq!(
         other.ledger.heartbeat(run(won), HOUR).await.unwrap(),
         runner::ledger::Heartbeat::Lost,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use runner::clock::SystemClock;
-use runner::firing::{Delivery, Fence, State};
+use runner::firing::{Delivery, Fence, Reason, State};
 use runner::ledger::{EffectTerms, Heartbeat, Run, Settled};
 use runner::sqlx::{self, Connection as _};
 use runner::{EffectError, JobContext};
@@ -25,14 +25,14 @@ pub(crate) async fn a_commit_ends_the_firing_and_keeps_the_work<F: Fixture>(site
     transaction.commit().await.unwrap();
     let row = site.row(run.id).await;
     assert_eq!(
-        (row.state, row.reason.as_deref(), row.output.as_deref()),
-        (State::Succeeded, None, Some("what it left"))
+        (&row.state, &row.reason, row.output.as_deref()),
+        (&State::Succeeded.into(), &None, Some("what it left"))
     );
     assert!(row.finished_at.is_some() && row.lease_until.is_none(), "{row:?}");
     assert_eq!(notes(site).await, 1);
     assert_eq!(beat(&site.opened, run).await, Heartbeat::Lost);
     assert_eq!(site.settle(run, succeeded()).await, Settled::Recorded);
-    assert_eq!(site.settle(run, ended(State::Failed, "error")).await, Settled::Fenced);
+    assert_eq!(site.settle(run, ended(State::Failed, Reason::Error)).await, Settled::Fenced);
 }
 
 pub(crate) async fn what_is_dropped_without_a_commit_is_undone<F: Fixture>(site: &Site<F>) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use runner::firing::{Delivery, Firing, Origin, State};
+use runner::firing::{Delivery, Firing, Origin, Reason, State, Word};
 use runner::ledger::{Claim, Decision, Gap, HistoryFilter, Horizon, JobRegistration, Question};
 
 use crate::fixture::{Fixture, HOUR, Site, at_once, fresh, later, run, succeeded, take};
@@ -12,7 +12,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 async fn horizon(site: &Site<impl Fixture>, job: &str, reach_back: Duration) -> Horizon {
     let questions = [Question { job: job.into(), reach_back }];
-    let horizons = site.opened.upkeep.horizons(&questions).await.expect("the horizon");
+    let horizons = site.opened.gaps.horizons(&questions).await.expect("the horizon");
     let [horizon] = &horizons[..] else { panic!("{horizons:?}") };
     horizon.clone()
 }
@@ -35,19 +35,19 @@ fn decision(horizon: &Horizon, until: DateTime<Utc>, gaps: Vec<Gap>) -> Decision
 }
 
 async fn decide(site: &Site<impl Fixture>, decision: &Decision) -> bool {
-    site.opened.upkeep.decide(decision).await.expect("an answer to the decision")
+    site.opened.gaps.decide(decision).await.expect("an answer to the decision")
 }
 
 /// The ledger's rows of job `a`, by instant.
-async fn states(site: &Site<impl Fixture>) -> Vec<(State, Option<String>)> {
+async fn states(site: &Site<impl Fixture>) -> Vec<(Word<State>, Option<Word<Reason>>)> {
     let filter = HistoryFilter { job: Some("a".into()), ..HistoryFilter::default() };
     let mut rows = site.opened.reader.history(&filter).await.expect("the rows");
     rows.reverse();
     rows.into_iter().map(|row| (row.state, row.reason)).collect()
 }
 
-fn word(state: State, reason: &str) -> (State, Option<String>) {
-    (state, Some(reason.into()))
+fn word(state: State, reason: Reason) -> (Word<State>, Option<Word<Reason>>) {
+    (state.into(), Some(reason.into()))
 }
 
 pub(crate) async fn of_twenty_replicas_one_decides_about_a_gap(site: &Site<impl Fixture>) {
@@ -55,13 +55,12 @@ pub(crate) async fn of_twenty_replicas_one_decides_about_a_gap(site: &Site<impl 
     let seen = horizon(site, "a", Duration::ZERO).await;
     let until = site.now().await;
     let decisions = (0..20).map(|_| {
-        let (upkeep, decision) =
-            (site.opened.upkeep.clone(), decision(&seen, until, vec![gap(&firing, true)]));
-        async move { upkeep.decide(&decision).await.expect("an answer") }
+        let (gaps, decision) = (site.opened.gaps.clone(), decision(&seen, until, vec![gap(&firing, true)]));
+        async move { gaps.decide(&decision).await.expect("an answer") }
     });
     let decided = at_once(decisions).await.into_iter().filter(|decided| *decided).count();
     assert_eq!(decided, 1);
-    assert_eq!(states(site).await, [word(State::Queued, "catch_up")]);
+    assert_eq!(states(site).await, [word(State::Queued, Reason::CatchUp)]);
     assert_eq!(horizon(site, "a", Duration::ZERO).await.decided_until, until);
 }
 
@@ -81,13 +80,13 @@ pub(crate) async fn a_decision_from_an_old_horizon_is_void(site: &Site<impl Fixt
 pub(crate) async fn a_decision_moves_the_horizon_of_its_own_job_only(site: &Site<impl Fixture>) {
     let other = site.neighbour("other").await;
     let registered = JobRegistration { name: "a".into(), spec_hash: "1".into() };
-    other.upkeep.register(&[registered]).await.unwrap();
+    other.housekeeping.register(&[registered]).await.unwrap();
     let others = async || {
         let questions = [Question { job: "a".into(), reach_back: Duration::ZERO }];
-        other.upkeep.horizons(&questions).await.unwrap().remove(0)
+        other.gaps.horizons(&questions).await.unwrap().remove(0)
     };
     let until = site.now().await;
-    assert!(other.upkeep.decide(&decision(&others().await, until, vec![])).await.unwrap());
+    assert!(other.gaps.decide(&decision(&others().await, until, vec![])).await.unwrap());
     for job in ["a", "b"] {
         assert!(decide(site, &decision(&horizon(site, job, Duration::ZERO).await, until, vec![])).await);
     }
@@ -110,13 +109,17 @@ pub(crate) async fn a_gap_is_queued_or_skipped_and_what_has_a_row_keeps_it(site:
     assert!(decide(site, &decision(&seen, site.now().await, gaps)).await);
     assert_eq!(
         states(site).await,
-        [word(State::Skipped, "missed"), word(State::Queued, "catch_up"), (State::Succeeded, None)]
+        [
+            word(State::Skipped, Reason::Missed),
+            word(State::Queued, Reason::CatchUp),
+            (State::Succeeded.into(), None)
+        ]
     );
     let mut rows = site.opened.reader.history(&HistoryFilter::default()).await.unwrap();
     let (skipped, queued) = (rows.pop().unwrap(), rows.pop().unwrap());
     assert_eq!((skipped.error.as_deref(), skipped.exclusive), (Some("long ago"), false));
     assert!(skipped.finished_at.is_some() && skipped.due_at.is_none() && skipped.expires_at.is_none());
-    assert_eq!((&*queued.origin, &*queued.delivery), (Origin::CatchUp.as_str(), "at_most_once"));
+    assert_eq!((queued.origin, queued.delivery), (Origin::CatchUp.into(), Delivery::AtMostOnce.into()));
     assert_eq!((queued.exclusive, queued.attempt, queued.finished_at), (true, 0, None));
     assert_eq!((&*queued.job, queued.shard, &*queued.trigger_key), ("a", 0, ""));
     assert_eq!(site.win(&take(&next, queued.id)).await.attempt, 1);
@@ -125,18 +128,21 @@ pub(crate) async fn a_gap_is_queued_or_skipped_and_what_has_a_row_keeps_it(site:
 
 pub(crate) async fn the_gaps_of_a_paused_job_are_skipped(site: &Site<impl Fixture>) {
     let firing = site.firing(SECOND * 9).await;
-    site.opened.upkeep.pause("a", "me", "note").await.unwrap();
+    site.opened.operators.pause("a", "me", "note").await.unwrap();
     let seen = horizon(site, "a", Duration::ZERO).await;
     let gaps = vec![gap(&firing, true), gap(&later(&firing, SECOND), false)];
     assert!(decide(site, &decision(&seen, site.now().await, gaps)).await);
-    assert_eq!(states(site).await, [word(State::Skipped, "paused"), word(State::Skipped, "paused")]);
+    assert_eq!(
+        states(site).await,
+        [word(State::Skipped, Reason::Paused), word(State::Skipped, Reason::Paused)]
+    );
     // It is the job's own pause that counts, in either order of the names.
-    site.opened.upkeep.resume("a").await.unwrap();
-    site.opened.upkeep.pause("b", "me", "note").await.unwrap();
+    site.opened.operators.resume("a").await.unwrap();
+    site.opened.operators.pause("b", "me", "note").await.unwrap();
     let seen = horizon(site, "b", Duration::ZERO).await;
     assert!(decide(site, &decision(&seen, site.now().await, vec![gap(&firing, true)])).await);
     let filter = HistoryFilter { job: Some("b".into()), ..HistoryFilter::default() };
-    assert_eq!(site.opened.reader.history(&filter).await.unwrap()[0].reason.as_deref(), Some("paused"));
+    assert_eq!(site.opened.reader.history(&filter).await.unwrap()[0].reason, Some(Reason::Paused.into()));
 }
 
 pub(crate) async fn what_retention_has_passed_over_is_no_gap(site: &Site<impl Fixture>) {
@@ -147,7 +153,7 @@ pub(crate) async fn what_retention_has_passed_over_is_no_gap(site: &Site<impl Fi
     let seen = horizon(site, "a", Duration::ZERO).await;
     let gaps = vec![gap(&firing, true), gap(&later(&firing, HOUR), true)];
     assert!(decide(site, &decision(&seen, site.now().await, gaps)).await);
-    assert_eq!(states(site).await, [word(State::Queued, "catch_up")], "only what is younger");
+    assert_eq!(states(site).await, [word(State::Queued, Reason::CatchUp)], "only what is younger");
 }
 
 pub(crate) async fn the_horizon_says_which_firings_of_the_schedule_have_rows(site: &Site<impl Fixture>) {
@@ -169,7 +175,7 @@ pub(crate) async fn the_horizon_says_which_firings_of_the_schedule_have_rows(sit
     let until = site.now().await;
     assert!(decide(site, &decision(&seen, until, vec![])).await);
     assert_eq!(horizon(site, "a", HOUR).await.decided_until, until);
-    assert!(site.opened.upkeep.horizons(&[]).await.unwrap().is_empty());
+    assert!(site.opened.gaps.horizons(&[]).await.unwrap().is_empty());
     let unknown = [Question { job: "nobody".into(), reach_back: HOUR }];
-    assert!(site.opened.upkeep.horizons(&unknown).await.unwrap().is_empty());
+    assert!(site.opened.gaps.horizons(&unknown).await.unwrap().is_empty());
 }

@@ -47,6 +47,7 @@ conformance! {
             a_queued_row_that_would_overlap_stays_queued
             a_paused_job_is_not_claimed_until_it_is_resumed
             an_unknown_job_is_not_claimed
+            a_queued_row_that_is_gone_with_its_job_is_of_an_unknown_job
             a_firing_of_the_future_is_told_how_long_to_wait
             a_clock_that_runs_a_little_ahead_is_let_through
             a_firing_past_its_start_deadline_is_too_late

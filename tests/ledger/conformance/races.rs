@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use runner::firing::{Delivery, Firing, JobName, State};
-use runner::ledger::{Claim, ClaimRequest, HistoryFilter, Settled, Settlement};
+use runner::firing::{Delivery, Firing, JobName, Reason, State, Vocabulary as _};
+use runner::ledger::{Claim, ClaimRequest, Ending, HistoryFilter, Settled, Settlement};
 
 use crate::fixture::{
     Fixture, HOUR, Site, at_once, eventually, fresh, later, run, skipping, succeeded, take,
@@ -59,8 +59,8 @@ pub(crate) async fn one_of_twenty_sweeps_takes_a_run(site: &Site<impl Fixture>) 
     for _ in 0..5 {
         let suspect = site.suspect(site.abandoned(Delivery::AtLeastOnce).await).await;
         let sweeps = (0..20).map(|_| {
-            let (upkeep, suspects) = (site.opened.upkeep.clone(), [suspect.clone()]);
-            async move { upkeep.sweep(&suspects).await.expect("an answer").len() }
+            let (sweeping, suspects) = (site.opened.sweeping.clone(), [suspect.clone()]);
+            async move { sweeping.sweep(&suspects).await.expect("an answer").len() }
         });
         assert_eq!(at_once(sweeps).await.into_iter().sum::<usize>(), 1);
         assert_eq!(site.row(suspect.run.id).await.crashes, 1);
@@ -72,7 +72,11 @@ pub(crate) async fn one_of_twenty_settles_of_rivals_is_recorded(site: &Site<impl
     let won = site.run().await;
     let settles = (0..20).map(|n| {
         let ledger = site.opened.ledger.clone();
-        let ending = crate::fixture::ended(State::Failed, &format!("rival {n}"));
+        // Each ends it in a way of its own: the same end twice is one settle, repeated.
+        let ending = match Reason::ALL.get(n) {
+            Some(reason) => crate::fixture::ended(State::Failed, *reason),
+            None => Ending::Terminal { state: State::Cancelled, reason: None },
+        };
         let settlement = Settlement { run: run(won), ending, crashed: false, error: None, output: None };
         async move { ledger.settle(&settlement).await.expect("an answer") }
     });
@@ -91,11 +95,11 @@ pub(crate) async fn no_claim_wins_after_a_pause_has_returned(site: &Site<impl Fi
                 ClaimRequest { entry: runner::ledger::Entry::Fresh { not_after: HOUR * 2 }, ..request };
             claims.spawn(async move { ledger.claim(&request).await.expect("an answer") });
         }
-        assert!(site.opened.upkeep.pause("a", "me", "note").await.unwrap());
+        assert!(site.opened.operators.pause("a", "me", "note").await.unwrap());
         let when_paused = all(site).await.len();
         let won = claims.join_all().await.into_iter().filter(|claim| matches!(claim, Claim::Won(_))).count();
         assert_eq!(all(site).await.len(), when_paused, "round {round}: {won} won in all");
-        site.opened.upkeep.resume("a").await.unwrap();
+        site.opened.operators.resume("a").await.unwrap();
     }
 }
 
@@ -118,7 +122,7 @@ pub(crate) async fn a_pruned_firing_never_runs_again(site: &Site<impl Fixture>) 
             assert!(matches!(claim, Claim::Duplicate(_) | Claim::Pruned), "round {round}: {claim:?}");
         }
         assert_eq!(site.claim(&fresh(&firing)).await, Claim::Pruned);
-        let skip = site.opened.ledger.skip(&skipping(&firing, "missed")).await.unwrap();
+        let skip = site.opened.ledger.skip(&skipping(&firing, Reason::Missed)).await.unwrap();
         assert_eq!(skip, runner::ledger::Skipped::Refused);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use runner::firing::State;
+use runner::firing::{Reason, State};
 use runner::ledger::{Counted, FiringId, HistoryFilter};
 
 use crate::fixture::{Fixture, Site, ended, fresh, later, other_job, run, succeeded};
@@ -14,7 +14,7 @@ pub(crate) async fn the_history_is_filtered_and_newest_first(site: &Site<impl Fi
     let mut ids = vec![];
     for n in 0..4 {
         let won = site.win(&fresh(&later(&oldest, SECOND * n))).await;
-        let ending = if n == 2 { ended(State::Failed, "error") } else { succeeded() };
+        let ending = if n == 2 { ended(State::Failed, Reason::Error) } else { succeeded() };
         site.settle(run(won), ending).await;
         ids.insert(0, won.id);
     }
@@ -50,8 +50,8 @@ pub(crate) async fn the_counts_are_those_of_the_rows(site: &Site<impl Fixture>) 
     assert_eq!(
         counts,
         [
-            Counted { job: "a".into(), state: State::Succeeded, rows: 3 },
-            Counted { job: "b".into(), state: State::Running, rows: 1 },
+            Counted { job: "a".into(), state: State::Succeeded.into(), rows: 3 },
+            Counted { job: "b".into(), state: State::Running.into(), rows: 1 },
         ]
     );
 }

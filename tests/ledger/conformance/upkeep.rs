@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use runner::firing::{Firing, Origin, State};
+use runner::firing::{Firing, Origin, Reason, State};
 use runner::ledger::{Claim, HistoryFilter, JobRegistration, JobRow};
 
 use crate::fixture::{Fixture, HOUR, Site, fresh, later, other_job, requeue, run, succeeded, take};
@@ -17,45 +17,45 @@ async fn job(site: &Site<impl Fixture>, name: &str) -> JobRow {
 pub(crate) async fn a_job_is_known_since_its_schedule_changed(site: &Site<impl Fixture>) {
     let first = job(site, "a").await;
     assert!(first.known_since <= site.now().await);
-    site.opened.upkeep.pause("a", "me", "note").await.unwrap();
+    site.opened.operators.pause("a", "me", "note").await.unwrap();
     let paused = job(site, "a").await;
     site.register(&["a", "b"]).await;
     assert_eq!(job(site, "a").await, paused);
     let changed = JobRegistration { name: "a".into(), spec_hash: "2".into() };
-    site.opened.upkeep.register(&[changed]).await.unwrap();
+    site.opened.housekeeping.register(&[changed]).await.unwrap();
     let second = job(site, "a").await;
     assert!(second.known_since > first.known_since);
     assert_eq!((&*second.spec_hash, second.paused_at), ("2", paused.paused_at));
     assert_eq!(job(site, "b").await.spec_hash, "1");
-    site.opened.upkeep.register(&[]).await.unwrap();
+    site.opened.housekeeping.register(&[]).await.unwrap();
     assert_eq!(site.opened.reader.jobs().await.unwrap().len(), 2);
 }
 
 pub(crate) async fn a_pause_keeps_who_and_why(site: &Site<impl Fixture>) {
-    let upkeep = &site.opened.upkeep;
-    assert!(upkeep.pause("a", "me", "it is broken").await.unwrap());
+    let operators = &site.opened.operators;
+    assert!(operators.pause("a", "me", "it is broken").await.unwrap());
     let paused = job(site, "a").await;
     assert_eq!(
         (paused.paused_by.as_deref(), paused.paused_note.as_deref()),
         (Some("me"), Some("it is broken"))
     );
-    assert!(upkeep.pause("a", "you", "still").await.unwrap());
+    assert!(operators.pause("a", "you", "still").await.unwrap());
     let again = job(site, "a").await;
     assert_eq!((again.paused_by.as_deref(), again.paused_at), (Some("you"), paused.paused_at));
-    assert!(upkeep.resume("a").await.unwrap() && upkeep.resume("a").await.unwrap());
+    assert!(operators.resume("a").await.unwrap() && operators.resume("a").await.unwrap());
     let resumed = job(site, "a").await;
     assert_eq!((resumed.paused_at, resumed.paused_by, resumed.paused_note), (None, None, None));
-    assert!(!upkeep.pause("nobody", "me", "note").await.unwrap());
-    assert!(!upkeep.resume("nobody").await.unwrap());
+    assert!(!operators.pause("nobody", "me", "note").await.unwrap());
+    assert!(!operators.resume("nobody").await.unwrap());
 }
 
 pub(crate) async fn prune_removes_old_ends_and_raises_the_watermark(site: &Site<impl Fixture>) {
     let firing = site.firing(SECOND * 60).await;
     let won = site.win(&fresh(&firing)).await;
-    site.settle(run(won), requeue("retry")).await;
+    site.settle(run(won), requeue(Reason::Retry)).await;
     let again = site.win(&take(&firing, won.id)).await;
     site.settle(run(again), succeeded()).await;
-    assert_eq!(site.opened.upkeep.prune(HOUR, 100).await.unwrap(), 0, "not old enough");
+    assert_eq!(site.opened.housekeeping.prune(HOUR, 100).await.unwrap(), 0, "not old enough");
     assert_eq!(job(site, "a").await.pruned_before, None);
     assert_eq!(site.prune_all().await, 1);
     assert_eq!(site.opened.reader.firing(won.id).await.unwrap(), None);
@@ -75,7 +75,7 @@ pub(crate) async fn prune_keeps_what_has_not_ended(site: &Site<impl Fixture>) {
     let ended = site.win(&fresh(&other_job(&firing))).await;
     site.settle(run(ended), succeeded()).await;
     assert_eq!(site.prune_all().await, 1);
-    assert_eq!(site.opened.upkeep.prune(Duration::ZERO, 100).await.unwrap(), 0);
+    assert_eq!(site.opened.housekeeping.prune(Duration::ZERO, 100).await.unwrap(), 0);
     assert_eq!(job(site, "a").await.pruned_before, None, "it has lost nothing");
     // Nor when the watermark has passed over it.
     let beside = site.win(&fresh(&Firing { shard: 1, ..firing.clone() })).await;
@@ -97,14 +97,22 @@ pub(crate) async fn prune_goes_by_the_instant_and_by_the_end(site: &Site<impl Fi
         if ended < Some(now) { Ok(()) } else { Err(now) }
     })
     .await;
-    assert_eq!(site.opened.upkeep.prune(Duration::ZERO, 100).await.unwrap(), 0, "its instant is to come");
+    assert_eq!(
+        site.opened.housekeeping.prune(Duration::ZERO, 100).await.unwrap(),
+        0,
+        "its instant is to come"
+    );
     assert_eq!(job(site, "a").await.pruned_before, None);
     let old = site.win(&fresh(&firing)).await;
     site.settle(run(old), succeeded()).await;
-    assert_eq!(site.opened.upkeep.prune(SECOND * 30, 100).await.unwrap(), 0, "it has only just ended");
+    assert_eq!(site.opened.housekeeping.prune(SECOND * 30, 100).await.unwrap(), 0, "it has only just ended");
     assert_eq!(job(site, "a").await.pruned_before, None);
     assert_eq!(site.prune_all().await, 1);
-    assert_eq!(site.opened.upkeep.prune(Duration::ZERO, 100).await.unwrap(), 0, "its instant is to come");
+    assert_eq!(
+        site.opened.housekeeping.prune(Duration::ZERO, 100).await.unwrap(),
+        0,
+        "its instant is to come"
+    );
     assert_eq!(site.state(id).await.0, State::Succeeded);
     let watermark = job(site, "a").await.pruned_before;
     assert!(watermark > Some(firing.scheduled_at) && watermark < Some(early.scheduled_at), "{watermark:?}");
@@ -123,6 +131,6 @@ pub(crate) async fn prune_works_in_batches(site: &Site<impl Fixture>) {
         if last < Some(now) { Ok(()) } else { Err(now) }
     })
     .await;
-    assert_eq!(site.opened.upkeep.prune(Duration::ZERO, 2).await.unwrap(), 7);
+    assert_eq!(site.opened.housekeeping.prune(Duration::ZERO, 2).await.unwrap(), 7);
     assert!(site.opened.reader.history(&HistoryFilter::default()).await.unwrap().is_empty());
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use runner::EffectError;
-use runner::firing::{Delivery, State};
+use runner::firing::{Delivery, Reason, State};
 use runner::ledger::Heartbeat;
 use tokio::task::JoinSet;
 
@@ -39,7 +39,7 @@ async fn a_takeover_in_between_undoes_the_work() {
     let refusal = transaction.commit().await.unwrap_err();
     assert!(matches!(refusal, EffectError::TakenOver), "{refusal:?}");
     assert_eq!(notes(&site).await, 0);
-    assert_eq!(site.state(abandoned.id).await, (State::Queued, Some("owner_lost".into())));
+    assert_eq!(site.state(abandoned.id).await, (State::Queued, Some(Reason::OwnerLost)));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -263,7 +263,7 @@ async fn sessions_that_the_server_ended_are_replaced() {
     .await;
     eventually("it can be read", async || {
         let row = site.opened.reader.firing(won.id).await.map_err(|error| error.to_string())?;
-        assert_eq!(row.map(|row| row.state), Some(State::Succeeded));
+        assert_eq!(row.map(|row| row.state), Some(State::Succeeded.into()));
         Ok::<_, String>(())
     })
     .await;

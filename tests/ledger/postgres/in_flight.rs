@@ -4,7 +4,7 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use runner::firing::{Delivery, State};
+use runner::firing::{Delivery, Reason, State};
 use runner::ledger::{
     Answer, Claim, Decision, Enqueue, Enqueued, Gap, HistoryFilter, Horizon, Question, Run, Skipped,
 };
@@ -31,7 +31,7 @@ async fn after<T: Debug>(site: &Site<Postgres>, holder: Holder<'_>, mut question
 
 async fn horizon(site: &Site<Postgres>) -> Horizon {
     let questions = [Question { job: "a".into(), reach_back: Duration::ZERO }];
-    site.opened.upkeep.horizons(&questions).await.expect("the horizon").remove(0)
+    site.opened.gaps.horizons(&questions).await.expect("the horizon").remove(0)
 }
 
 async fn decision(site: &Site<Postgres>, gap: &runner::firing::Firing) -> Decision {
@@ -60,18 +60,18 @@ async fn a_pause_in_flight_is_waited_for() {
     for request in [&claim, &queued] {
         let answer = site.opened.ledger.claim(request);
         assert_eq!(after(&site, Holder::of(&site, PAUSE).await, answer).await, Claim::Paused);
-        site.opened.upkeep.resume("a").await.unwrap();
+        site.opened.operators.resume("a").await.unwrap();
     }
-    let enqueue: Enqueue = waiting(&next, "trigger");
-    let answer = site.opened.upkeep.enqueue(&enqueue);
+    let enqueue: Enqueue = waiting(&next, Reason::Trigger);
+    let answer = site.opened.queue.enqueue(&enqueue);
     assert_eq!(after(&site, Holder::of(&site, PAUSE).await, answer).await, Enqueued::Refused);
-    site.opened.upkeep.resume("a").await.unwrap();
+    site.opened.operators.resume("a").await.unwrap();
     let decision = decision(&site, &next).await;
-    let answer = site.opened.upkeep.decide(&decision);
+    let answer = site.opened.gaps.decide(&decision);
     assert!(after(&site, Holder::of(&site, PAUSE).await, answer).await);
     let rows = site.opened.reader.history(&HistoryFilter::default()).await.unwrap();
     assert_eq!(rows.len(), 2);
-    assert_eq!((rows[0].state, rows[0].reason.as_deref()), (State::Skipped, Some("paused")));
+    assert_eq!((&rows[0].state, &rows[0].reason), (&State::Skipped.into(), &Some(Reason::Paused.into())));
     assert_eq!(site.state(id).await.0, State::Queued);
 }
 
@@ -88,12 +88,13 @@ async fn a_prune_in_flight_is_waited_for() {
         site.settle(run(won), succeeded()).await;
         Holder::of(&site, PRUNE).await
     };
-    let (claim, enqueue, skip) = (fresh(&firing), waiting(&firing, "trigger"), skipping(&firing, "missed"));
+    let (claim, enqueue, skip) =
+        (fresh(&firing), waiting(&firing, Reason::Trigger), skipping(&firing, Reason::Missed));
     assert_eq!(after(&site, ended().await, site.opened.ledger.claim(&claim)).await, Claim::Pruned);
-    assert_eq!(after(&site, ended().await, site.opened.upkeep.enqueue(&enqueue)).await, Enqueued::Refused);
+    assert_eq!(after(&site, ended().await, site.opened.queue.enqueue(&enqueue)).await, Enqueued::Refused);
     assert_eq!(after(&site, ended().await, site.opened.ledger.skip(&skip)).await, Skipped::Refused);
     let decision = decision(&site, &firing).await;
-    assert!(after(&site, ended().await, site.opened.upkeep.decide(&decision)).await);
+    assert!(after(&site, ended().await, site.opened.gaps.decide(&decision)).await);
     assert!(site.opened.reader.history(&HistoryFilter::default()).await.unwrap().is_empty());
 }
 
@@ -102,7 +103,7 @@ async fn a_decision_in_flight_is_waited_for() {
     let site = Site::<Postgres>::open().await;
     let decision = decision(&site, &site.firing(SECOND * 9).await).await;
     let other = "UPDATE runner_jobs SET reconciled_until = clock_timestamp() WHERE name = 'a'";
-    let answer = site.opened.upkeep.decide(&decision);
+    let answer = site.opened.gaps.decide(&decision);
     assert!(!after(&site, Holder::of(&site, other).await, answer).await);
     assert!(site.opened.reader.history(&HistoryFilter::default()).await.unwrap().is_empty());
 }
@@ -124,7 +125,7 @@ async fn a_prune_removes_nothing_before_a_claim_in_flight_is_through() {
         FROM runner_firings ON CONFLICT DO NOTHING;";
     let claim =
         Holder::with_end(&site, "PERFORM FROM runner_jobs WHERE name = 'a' FOR NO KEY UPDATE", again).await;
-    let prune = site.opened.upkeep.prune(Duration::ZERO, 100);
+    let prune = site.opened.housekeeping.prune(Duration::ZERO, 100);
     assert_eq!(after(&site, claim, prune).await, 1);
     assert!(site.opened.reader.history(&HistoryFilter::default()).await.unwrap().is_empty());
 }
@@ -142,22 +143,23 @@ async fn a_heartbeat_in_flight_makes_the_sweep_miss() {
     let abandoned = site.abandoned(Delivery::AtLeastOnce).await;
     let suspects = [site.suspect(abandoned).await];
     let heartbeat = "UPDATE runner_firings SET lease_until = clock_timestamp() + interval '1 hour'";
-    let sweep = site.opened.upkeep.sweep(&suspects);
+    let sweep = site.opened.sweeping.sweep(&suspects);
     assert_eq!(beside(Holder::of(&site, heartbeat).await, sweep).await, []);
     assert_eq!(site.state(abandoned.id).await.0, State::Running);
-    let seen = site.opened.upkeep.running().await.unwrap().remove(0);
+    let seen = site.opened.sweeping.running().await.unwrap().remove(0);
     assert_eq!(site.sweep(&[suspect(&seen)]).await, [], "it lives");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_claim_in_flight_keeps_its_row_from_expiring() {
     let site = Site::<Postgres>::open().await;
-    let expired = Enqueue { expires_in: Duration::ZERO, ..waiting(&site.firing(SECOND).await, "trigger") };
+    let expired =
+        Enqueue { expires_in: Duration::ZERO, ..waiting(&site.firing(SECOND).await, Reason::Trigger) };
     let Enqueued::Queued(id) = site.enqueue(&expired).await else { panic!("not queued") };
     let claim =
         "UPDATE runner_firings SET state = 'running', attempt = 1, fence = 1, claim_id = gen_random_uuid(),
         owner = 'me', lease_until = now(), started_at = now()";
-    assert_eq!(beside(Holder::of(&site, claim).await, site.opened.upkeep.expire(10)).await, []);
+    assert_eq!(beside(Holder::of(&site, claim).await, site.opened.queue.expire(10)).await, []);
     assert_eq!(site.state(id).await.0, State::Running);
 }
 
@@ -176,6 +178,6 @@ async fn an_adoption_in_flight_is_not_made_twice() {
     pretend(&site, 8, 1);
     let before = count(&site);
     let holder = Holder::of(&site, "UPDATE runner_server SET system = 8, timeline = 1").await;
-    assert_eq!(after(&site, holder, site.opened.upkeep.adopt()).await, None);
+    assert_eq!(after(&site, holder, site.opened.housekeeping.adopt()).await, None);
     assert_eq!(count(&site), before, "whoever adopts it moves the count, and nobody else");
 }

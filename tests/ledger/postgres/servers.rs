@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use runner::firing::Fence;
+use runner::firing::{Fence, Reason};
 use runner::ledger::{LedgerOptions, Server, migrate, open};
 use testbed::PrivatePostgres;
 
@@ -22,7 +22,7 @@ async fn mint(site: &Site<Postgres>) -> [i64; 2] {
     let rows: u32 = site.sql("SELECT count(*) FROM runner_firings").parse().unwrap();
     let firing = later(&site.firing(SECOND * 100).await, SECOND * rows);
     let first = site.win(&fresh(&firing)).await;
-    site.settle(run(first), requeue("retry")).await;
+    site.settle(run(first), requeue(Reason::Retry)).await;
     let second = site.win(&take(&firing, first.id)).await;
     site.settle(run(second), succeeded()).await;
     [first.fence, second.fence].map(|Fence(fence)| fence)
@@ -43,7 +43,7 @@ pub(crate) fn count(site: &Site<Postgres>) -> i64 {
 }
 
 async fn adopt(site: &Site<Postgres>) -> Option<Server> {
-    site.opened.upkeep.adopt().await.unwrap()
+    site.opened.housekeeping.adopt().await.unwrap()
 }
 
 #[tokio::test]
@@ -153,8 +153,8 @@ async fn of_many_replicas_that_meet_another_cluster_one_adopts_it() {
         let before = count(&site);
         pretend(&site, 100 + round, 1);
         let noted = at_once((0..8).map(|_| {
-            let upkeep = site.opened.upkeep.clone();
-            async move { upkeep.adopt().await.unwrap() }
+            let housekeeping = site.opened.housekeeping.clone();
+            async move { housekeeping.adopt().await.unwrap() }
         }))
         .await;
         assert_eq!(noted.iter().flatten().count(), 1, "{noted:?}");
@@ -178,7 +178,7 @@ async fn a_role_that_may_only_write_rows_claims_and_adopts() {
     let claim = opened.ledger.claim(&fresh(&firing)).await.unwrap();
     assert!(matches!(claim, runner::ledger::Claim::Won(won) if won.fence.0 > TIMELINE), "{claim:?}");
     pretend(&site, 8, 1);
-    assert!(opened.upkeep.adopt().await.unwrap().is_some());
+    assert!(opened.housekeeping.adopt().await.unwrap().is_some());
 }
 
 #[tokio::test]

@@ -39,9 +39,9 @@ async fn nobody_takes_a_run_over_while_its_transaction_is_open() {
     let suspect = site.suspect(abandoned).await;
     let mut transaction = context(&site, abandoned, 1, HOUR).await.transaction().await.unwrap();
     work(&mut transaction).await;
-    let upkeep = site.opened.upkeep.clone();
+    let sweeping = site.opened.sweeping.clone();
     let mut sweep = JoinSet::new();
-    sweep.spawn(async move { upkeep.sweep(&[suspect]).await.unwrap() });
+    sweep.spawn(async move { sweeping.sweep(&[suspect]).await.unwrap() });
     let early = tokio::time::timeout(Duration::from_millis(200), sweep.join_next()).await;
     assert!(early.is_err(), "{early:?}");
     transaction.commit().await.unwrap();

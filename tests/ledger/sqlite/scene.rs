@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use runner::firing::{Delivery, Firing, Instance, JobName, Origin, State};
 use runner::ledger::{
-    ClaimRequest, Ending, Entry, JobRegistration, LedgerOptions, Run, Settlement, SqliteLedger, Upkeep,
+    ClaimRequest, Ending, Entry, Housekeeping, JobRegistration, LedgerOptions, Run, Settlement, SqliteLedger,
 };
 use tempfile::TempDir;
 use uuid::Uuid;

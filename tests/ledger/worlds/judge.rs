@@ -105,7 +105,7 @@ impl Evidence<'_> {
             started_at: attempt.started_at,
             ended_at: attempt.ended_at,
             owner: attempt.owner.clone(),
-            reason: attempt.reason.clone(),
+            reason: attempt.reason.to_string(),
         });
         History {
             attempts: attempts.collect(),
@@ -219,7 +219,7 @@ fn told(row: &Row) -> Told {
         job: row.job.to_string(),
         scheduled_at: instant(row.scheduled_at),
         state: row.state.as_str().to_owned(),
-        reason: row.reason.clone().unwrap_or_default(),
+        reason: row.reason.map_or_else(String::new, |reason| reason.to_string()),
         attempt: row.attempt,
         crashes: row.crashes,
         fence: row.fence,

@@ -90,7 +90,7 @@ pub enum LogFormat {
     Json,
 }
 
-words!(LogFormat { Text = "text", Json = "json" });
+words!(pub LogFormat { Text = "text", Json = "json" });
 
 /// `[log]`
 #[derive(Clone, Debug)]

@@ -46,7 +46,7 @@ pub enum Reason {
     Requested,
 }
 
-words!(Reason {
+words!(pub Reason {
     Trigger = "trigger",
     CatchUp = "catch_up",
     Retry = "retry",
@@ -86,7 +86,7 @@ pub enum Cause {
     CancelRequested,
 }
 
-words!(Cause {
+words!(pub Cause {
     Timeout = "timeout",
     LockLost = "lock_lost",
     RenewalCap = "renewal_cap",

@@ -53,9 +53,9 @@ impl State {
     }
 }
 
-words!(Origin { Schedule = "schedule", CatchUp = "catch_up", Manual = "manual", Backfill = "backfill" });
-words!(Delivery { AtLeastOnce = "at_least_once", AtMostOnce = "at_most_once" });
-words!(State {
+words!(pub Origin { Schedule = "schedule", CatchUp = "catch_up", Manual = "manual", Backfill = "backfill" });
+words!(pub Delivery { AtLeastOnce = "at_least_once", AtMostOnce = "at_most_once" });
+words!(pub State {
     Queued = "queued",
     Running = "running",
     Succeeded = "succeeded",

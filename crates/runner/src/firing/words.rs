@@ -5,11 +5,11 @@ use std::str::FromStr;
 
 /// Gives each variant of an enum the word that stands for it in the ledger, in logs and in jobs.toml.
 macro_rules! words {
-    ($type:ty { $($variant:ident = $word:literal),+ $(,)? }) => {
+    ($vis:vis $type:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
         impl $type {
             /// The word for it.
             #[must_use]
-            pub const fn as_str(self) -> &'static str {
+            $vis const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
             }
         }

@@ -240,4 +240,98 @@ mod tests {
         };
         assert_eq!((due_in, expires_in), (in_two_days, in_two_days + QUEUE_EXPIRY));
     }
+
+    const TERMS: RunTerms = RunTerms {
+        timeout: Duration::from_secs(60),
+        max_attempts: 2,
+        max_crashes: 1,
+        delivery: Delivery::AtLeastOnce,
+        backoff: Backoff::new(Duration::from_secs(1), Duration::from_secs(300), 2.0),
+    };
+
+    fn won(crashes: u32, failures: u32) -> Won {
+        Won {
+            id: crate::firing::FiringId(1),
+            fence: crate::firing::Fence(1),
+            attempt: 1 + crashes + failures,
+            crashes,
+            failures,
+            started_at: chrono::DateTime::UNIX_EPOCH,
+        }
+    }
+
+    fn error(retry: bool) -> Outcome {
+        Outcome::Failed { retry, error: "no route".into() }
+    }
+
+    /// State, reason, whether it crashed, and the error of a run that ended so.
+    fn told(won: Won, outcome: &Outcome, cause: Option<Cause>) -> (State, Option<Reason>, bool, String) {
+        let verdict = judge(&TERMS, &won, outcome, cause);
+        let (state, reason) = verdict.ending.words();
+        (state, reason, verdict.crashed, verdict.error.unwrap_or_default())
+    }
+
+    #[test]
+    fn a_run_that_ends_by_itself_is_judged_by_what_it_did() {
+        let by_itself = |failures, outcome| told(won(0, failures), &outcome, None);
+        assert_eq!(by_itself(0, Outcome::Succeeded), (State::Succeeded, None, false, String::new()));
+        let retry = (State::Queued, Some(Reason::Retry), false, "no route".to_owned());
+        assert_eq!(by_itself(0, error(true)), retry);
+        let failed = |reason, text: &str| (State::Failed, Some(reason), false, text.to_owned());
+        assert_eq!(by_itself(1, error(true)), failed(Reason::Error, "no route"));
+        assert_eq!(by_itself(0, error(false)), failed(Reason::Error, "no route"));
+        let panicked = by_itself(1, Outcome::Panicked("ouch".into()));
+        assert_eq!(panicked, failed(Reason::Panicked, "panicked: ouch"));
+        assert_eq!(by_itself(1, Outcome::Dropped), failed(Reason::Error, "the run was dropped"));
+    }
+
+    #[test]
+    fn a_run_that_was_asked_to_stop_ends_by_that_cause_whatever_it_returned() {
+        let asked = |failures, outcome: &Outcome, cause| told(won(0, failures), outcome, Some(cause));
+        let (state, reason, crashed, text) = asked(1, &Outcome::Succeeded, Cause::Timeout);
+        assert_eq!((state, reason, crashed), (State::Failed, Some(Reason::Timeout), false));
+        assert_eq!(text, "ran longer than its timeout of 60s");
+        assert_eq!(asked(0, &error(false), Cause::Timeout).1, Some(Reason::Retry));
+        let cancelled = asked(0, &error(true), Cause::CancelRequested);
+        assert_eq!(cancelled, (State::Cancelled, None, false, "no route".to_owned()));
+        let drained = asked(9, &error(false), Cause::Drain);
+        let text = "interrupted: drain; no route".to_owned();
+        assert_eq!(drained, (State::Queued, Some(Reason::Interrupted), false, text));
+    }
+
+    #[test]
+    fn an_interruption_counts_as_a_crash_and_a_drain_does_not() {
+        for cause in [Cause::LockLost, Cause::RenewalCap, Cause::LeaseLost] {
+            let first = told(won(0, 0), &Outcome::Dropped, Some(cause));
+            assert_eq!((first.0, first.1, first.2), (State::Queued, Some(Reason::Interrupted), true));
+            let last = told(won(1, 0), &Outcome::Dropped, Some(cause));
+            assert_eq!((last.0, last.1, last.2), (State::Failed, Some(Reason::CrashLoop), true));
+        }
+        let drained = told(won(1, 0), &Outcome::Dropped, Some(Cause::Drain));
+        assert_eq!((drained.0, drained.1, drained.2), (State::Queued, Some(Reason::Interrupted), false));
+    }
+
+    #[test]
+    fn an_interrupted_run_that_may_run_only_once_is_lost_by_its_cause() {
+        let terms = RunTerms { delivery: Delivery::AtMostOnce, ..TERMS };
+        let causes = [Cause::LockLost, Cause::RenewalCap, Cause::LeaseLost, Cause::Drain];
+        for cause in causes {
+            let verdict = judge(&terms, &won(0, 0), &Outcome::Succeeded, Some(cause));
+            assert_eq!(verdict.ending.words(), (State::Lost, Some(cause.into())));
+            assert!(verdict.ending.is_terminal());
+        }
+    }
+
+    #[test]
+    fn a_retry_is_due_after_its_backoff_and_no_interruption_waits() {
+        let due_in = |failures, outcome: &Outcome, cause| {
+            let terms = RunTerms { max_attempts: 9, ..TERMS };
+            match judge(&terms, &won(0, failures), outcome, cause).ending {
+                Ending::Requeue { due_in, .. } => due_in.as_secs(),
+                Ending::Terminal { state, reason } => panic!("{state} {reason:?}"),
+            }
+        };
+        assert_eq!([0, 1, 2].map(|failures| due_in(failures, &error(true), None)), [1, 2, 4]);
+        assert_eq!(due_in(3, &error(true), Some(Cause::LeaseLost)), 0);
+    }
 }

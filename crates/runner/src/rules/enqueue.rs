@@ -46,3 +46,49 @@ pub fn why_not_enqueued(view: &View, enqueue: &Enqueue) -> Option<Enqueued> {
     }
     (enqueue.reason == Reason::Overlap && view.one_waits).then_some(Enqueued::WaitingAlready)
 }
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+
+    use super::*;
+    use crate::firing::{FiringId, JobName, Origin, State};
+    use crate::rules::{Found, KnownJob, OwnRow};
+
+    fn found(state: State) -> Found {
+        let scheduled_at = DateTime::UNIX_EPOCH;
+        Found { id: FiringId(1), scheduled_at, state: state.into(), reason: None, owner: None }
+    }
+
+    fn enqueue(reason: Reason) -> Enqueue {
+        let firing = Firing {
+            job: JobName::new("job").unwrap(),
+            scheduled_at: DateTime::UNIX_EPOCH,
+            shard: 0,
+            trigger_key: String::new(),
+            origin: Origin::Manual,
+        };
+        let (delivery, due_in, expires_in) = (Delivery::AtLeastOnce, Duration::ZERO, Duration::ZERO);
+        Enqueue { firing, reason, exclusive: true, delivery, due_in, expires_in }
+    }
+
+    #[test]
+    fn a_row_is_told_before_a_refusal_and_a_refusal_before_one_that_waits() {
+        let there = found(State::Queued);
+        let own = OwnRow { found: there.clone(), claim_id: None, won: None, due_at: None };
+        let mut view =
+            View { now: DateTime::UNIX_EPOCH, job: None, own: Some(own), running: None, one_waits: true };
+        let told = |view: &View, reason| why_not_enqueued(view, &enqueue(reason));
+        assert_eq!(told(&view, Reason::Overlap), Some(Enqueued::AlreadyThere(there)));
+        view.own = None;
+        for job in [None, Some((true, false)), Some((false, true))] {
+            view.job = job.map(|(paused, pruned)| KnownJob { paused, pruned });
+            assert_eq!(told(&view, Reason::Overlap), Some(Enqueued::Refused), "{job:?}");
+        }
+        view.job = Some(KnownJob { paused: false, pruned: false });
+        assert_eq!(told(&view, Reason::Overlap), Some(Enqueued::WaitingAlready));
+        assert_eq!(told(&view, Reason::Trigger), None);
+        view.one_waits = false;
+        assert_eq!(told(&view, Reason::Overlap), None);
+    }
+}

@@ -58,3 +58,56 @@ impl LostFate {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOST: LostRun = LostRun {
+        delivery: Delivery::AtLeastOnce,
+        crashes: 0,
+        max_crashes: 3,
+        crashed: true,
+        cancel_requested: false,
+    };
+
+    #[test]
+    fn a_firing_that_may_run_again_does_so_until_it_has_crashed_too_often() {
+        let fate = |crashes| LostRun { crashes, ..LOST }.fate();
+        assert_eq!(
+            [0, 1, 2, 3, 4].map(fate),
+            [LostFate::Again, LostFate::Again, LostFate::Again, LostFate::CrashLoop, LostFate::CrashLoop]
+        );
+    }
+
+    #[test]
+    fn a_loss_that_is_no_crash_never_ends_a_firing_as_a_crash_loop() {
+        assert_eq!(LostRun { crashes: 9, crashed: false, ..LOST }.fate(), LostFate::Again);
+    }
+
+    #[test]
+    fn a_firing_that_may_run_only_once_is_lost_whatever_else_is_true_of_it() {
+        let once = LostRun { delivery: Delivery::AtMostOnce, crashes: 9, cancel_requested: true, ..LOST };
+        assert_eq!(once.fate(), LostFate::Lost);
+    }
+
+    #[test]
+    fn a_wish_to_cancel_ends_the_firing_unless_it_is_a_crash_loop() {
+        let asked = LostRun { cancel_requested: true, ..LOST };
+        assert_eq!(asked.fate(), LostFate::Cancelled);
+        assert_eq!(LostRun { crashes: 3, ..asked }.fate(), LostFate::CrashLoop);
+    }
+
+    #[test]
+    fn the_row_of_a_vanished_owner_says_why() {
+        let hour = Duration::from_secs(3600);
+        let words = |fate: LostFate| fate.of_vanished_owner(hour).words();
+        assert_eq!(words(LostFate::Lost), (State::Lost, Some(Reason::OwnerLost)));
+        assert_eq!(words(LostFate::CrashLoop), (State::Failed, Some(Reason::CrashLoop)));
+        assert_eq!(words(LostFate::Cancelled), (State::Cancelled, None));
+        assert_eq!(words(LostFate::Again), (State::Queued, Some(Reason::OwnerLost)));
+        let again = LostFate::Again.of_vanished_owner(hour);
+        let due_now = Ending::Requeue { reason: Reason::OwnerLost, due_in: Duration::ZERO, expires_in: hour };
+        assert_eq!(again, due_now);
+    }
+}

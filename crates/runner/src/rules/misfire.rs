@@ -18,7 +18,7 @@ pub enum Misfire {
     Skip,
 }
 
-words!(Misfire { Latest = "latest", All = "all", Skip = "skip" });
+words!(pub Misfire { Latest = "latest", All = "all", Skip = "skip" });
 
 /// A due moment that has no row in the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -43,9 +43,9 @@ pub enum OnUnavailable {
     Skip,
 }
 
-words!(Overlap { Skip = "skip", Queue = "queue", Replace = "replace", Allow = "allow" });
-words!(Guard { Both = "both", Ledger = "ledger", Lock = "lock", None = "none" });
-words!(OnUnavailable { LedgerOnly = "ledger_only", Skip = "skip" });
+words!(pub Overlap { Skip = "skip", Queue = "queue", Replace = "replace", Allow = "allow" });
+words!(pub Guard { Both = "both", Ledger = "ledger", Lock = "lock", None = "none" });
+words!(pub OnUnavailable { LedgerOnly = "ledger_only", Skip = "skip" });
 
 impl Overlap {
     /// Whether no two runs of a job and shard may be running at the same time. If so, they share one lock and
@@ -85,5 +85,24 @@ impl Guard {
             Self::Both | Self::Ledger => true,
             Self::Lock | Self::None => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_allow_lets_runs_of_a_job_overlap_and_only_skip_skips() {
+        let all = [Overlap::Skip, Overlap::Queue, Overlap::Replace, Overlap::Allow];
+        assert_eq!(all.map(Overlap::is_exclusive), [true, true, true, false]);
+        assert_eq!(all.map(Overlap::skips), [true, false, false, false]);
+    }
+
+    #[test]
+    fn a_guard_says_which_layers_stand_before_a_run() {
+        let all = [Guard::Both, Guard::Ledger, Guard::Lock, Guard::None];
+        assert_eq!(all.map(Guard::takes_the_lock), [true, false, true, false]);
+        assert_eq!(all.map(Guard::is_decided_by_the_row), [true, true, false, false]);
     }
 }

@@ -40,3 +40,46 @@ pub fn why_not_skipped(view: &View, skip: &Skip) -> Option<Skipped> {
     }
     (skip.only_while_running && view.running.is_none()).then_some(Skipped::NothingRunning)
 }
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+
+    use super::*;
+    use crate::firing::{FiringId, JobName, Origin};
+    use crate::rules::{Found, KnownJob, OwnRow};
+
+    fn found(state: State) -> Found {
+        let scheduled_at = DateTime::UNIX_EPOCH;
+        Found { id: FiringId(1), scheduled_at, state: state.into(), reason: None, owner: None }
+    }
+
+    fn skip(only_while_running: bool) -> Skip {
+        let firing = Firing {
+            job: JobName::new("job").unwrap(),
+            scheduled_at: DateTime::UNIX_EPOCH,
+            shard: 0,
+            trigger_key: String::new(),
+            origin: Origin::Schedule,
+        };
+        Skip { firing, reason: Reason::Overlap, detail: None, only_while_running }
+    }
+
+    #[test]
+    fn a_row_is_told_before_a_refusal_and_a_refusal_before_an_idle_job() {
+        let running = found(State::Running);
+        let own = OwnRow { found: running.clone(), claim_id: None, won: None, due_at: None };
+        let mut view =
+            View { now: DateTime::UNIX_EPOCH, job: None, own: Some(own), running: None, one_waits: false };
+        assert_eq!(why_not_skipped(&view, &skip(true)), Some(Skipped::AlreadyThere(running.state.clone())));
+        view.own = None;
+        assert_eq!(why_not_skipped(&view, &skip(true)), Some(Skipped::Refused));
+        view.job = Some(KnownJob { paused: true, pruned: true });
+        assert_eq!(why_not_skipped(&view, &skip(true)), Some(Skipped::Refused));
+        view.job = Some(KnownJob { paused: true, pruned: false });
+        assert_eq!(why_not_skipped(&view, &skip(true)), Some(Skipped::NothingRunning));
+        assert_eq!(why_not_skipped(&view, &skip(false)), None);
+        view.running = Some(running);
+        assert_eq!(why_not_skipped(&view, &skip(true)), None);
+    }
+}

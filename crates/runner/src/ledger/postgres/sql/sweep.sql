@@ -13,7 +13,7 @@ WITH gone AS MATERIALIZED (
         AS suspect (id, fence, lease_until, max_crashes, expires_in)
     JOIN runner_firings AS firing ON firing.id = suspect.id
         AND firing.fence = suspect.fence AND firing.lease_until = suspect.lease_until
-    WHERE firing.namespace = $1 AND firing.state = 'running' AND firing.lease_until < clock_timestamp()
+    WHERE firing.namespace = $1 AND firing.state = 'running' AND firing.lease_until <= clock_timestamp()
     ORDER BY firing.id
     FOR UPDATE OF firing SKIP LOCKED
 ), swept AS (

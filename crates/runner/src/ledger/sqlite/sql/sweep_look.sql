@@ -3,4 +3,4 @@
 SELECT job, delivery, crashes, cancel_requested
 FROM runner_firings
 WHERE namespace = ?1 AND id = ?2 AND fence = ?3 AND state = 'running' AND lease_until = ?4
-  AND lease_until < CAST(round(unixepoch('subsec') * 1000) AS INTEGER);
+  AND lease_until <= CAST(round(unixepoch('subsec') * 1000) AS INTEGER);
