@@ -4,11 +4,13 @@ use std::error::Error;
 use std::ffi::OsString;
 use std::future::Future;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
+use tokio::sync::watch;
 
 use crate::config::{Config, ConfigErrors};
-use crate::engine::{self, Parts};
+use crate::engine::{self, JobSet, Parts};
 use crate::job::Job;
 use crate::registry::Registry;
 
@@ -92,6 +94,7 @@ impl Builder {
         stop: impl Future<Output = ()>,
     ) -> Result<bool, ConfigErrors> {
         let jobs = self.registry.bind(config)?;
-        Ok(engine::embed(parts, config, &jobs, stop).await)
+        let (_replace, jobs) = watch::channel(Arc::new(JobSet::new(jobs, config.lock.ttl)));
+        Ok(engine::embed(parts, config, jobs, stop).await)
     }
 }

@@ -67,7 +67,7 @@ pub mod warden;
 
 pub use builder::{Builder, Runner};
 pub use engine::Parts;
-pub use engine::scheduler::Heart;
+pub use engine::scheduler::Ticker;
 pub use job::{Cancel, Cause, ContextParts, ErasedJob, Job, JobContext, JobError, Licence};
 /// The client of the ledger's databases, for what a job does in its [`Transaction`].
 pub use ledger::sqlx;

@@ -214,7 +214,7 @@ fn describe() {
     describe_gauge!(RUNNING, "Runs on this replica now.");
     describe_gauge!(STUCK, "Runs that ignore their cancellation.");
     describe_gauge!(CLOCK_OFFSET, "This host's clock minus the ledger's.");
-    describe_counter!(HEARTBEAT_MISSED, "Heartbeats that did not come, so that the planner beat for itself.");
+    describe_counter!(HEARTBEAT_MISSED, "Ticks that did not come, so that the planner ticked for itself.");
 }
 
 /// Counts an answer to taking a lock.
@@ -337,8 +337,8 @@ pub(crate) fn clock_offset(offset: TimeDelta) {
     gauge!(CLOCK_OFFSET).set(offset.as_seconds_f64());
 }
 
-/// Counts a heartbeat that did not come.
-pub(crate) fn heartbeat_missed() {
+/// Counts a tick of the planner that did not come.
+pub(crate) fn tick_missed() {
     counter!(HEARTBEAT_MISSED).increment(1);
 }
 
@@ -386,7 +386,7 @@ mod tests {
         run_duration(job, Duration::from_secs(1));
         last_success(job, DateTime::UNIX_EPOCH);
         next_firing(job, DateTime::UNIX_EPOCH);
-        heartbeat_missed();
+        tick_missed();
         ledger_failover();
         clock_offset(TimeDelta::zero());
         drop((running(), stuck()));

@@ -11,7 +11,7 @@ use lockcore::Jitter;
 use runner::config::Config;
 use runner::firing::Instance;
 use runner::ledger::Opened;
-use runner::{Heart, Parts, Runner};
+use runner::{Parts, Runner, Ticker};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Duration, advance, sleep_until};
@@ -71,7 +71,7 @@ impl Machine {
             instance: Instance::new("replica", Uuid::from_u128(unique)),
             clock: clock.clone(),
             jitter: Arc::new(Jitter::from_seed(seed ^ (u64::from(life) << 8 | replica as u64))),
-            heart: Heart::Timer,
+            ticker: Ticker::Timer,
             locks: Arc::new(line.clone()),
             ledger: Opened::new(MemoryLedger::new(NAMESPACE, line)),
         };

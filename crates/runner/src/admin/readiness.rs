@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::engine::Site;
-use crate::engine::scheduler::LastBeat;
+use crate::engine::scheduler::LastTick;
 
-/// The planner looks at the timetables every second, or every three if its heartbeat fails: one that
+/// The planner looks at the timetables every second, or every three if its ticker fails: one that
 /// has not for so long hangs.
 const SILENCE: Duration = Duration::from_secs(5);
 
@@ -14,7 +14,7 @@ const SILENCE: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub(crate) struct Readiness {
     pub(crate) site: Site,
-    pub(crate) last_beat: Arc<LastBeat>,
+    pub(crate) last_tick: Arc<LastTick>,
 }
 
 impl Readiness {
@@ -30,10 +30,10 @@ impl Readiness {
         if !self.site.pulse.is_beating() {
             missing.push("the ledger does not answer".to_owned());
         }
-        match self.last_beat.age(self.site.clock.boot_now()) {
+        match self.last_tick.age(self.site.clock.boot_now()) {
             None => missing.push("the scheduler has not begun".to_owned()),
             Some(age) if age > SILENCE => {
-                missing.push(format!("the scheduler has not beaten for {} s", age.as_secs()));
+                missing.push(format!("the scheduler has not ticked for {} s", age.as_secs()));
             }
             Some(_) => {}
         }
@@ -53,16 +53,16 @@ mod tests {
     fn a_planner_that_stands_still_is_told_and_so_is_everything_else_that_is_missing() {
         let clock = Arc::new(ManualClock::new(DateTime::UNIX_EPOCH));
         let site = Site::new(clock.clone(), Arc::default());
-        let readiness = Readiness { site, last_beat: Arc::default() };
+        let readiness = Readiness { site, last_tick: Arc::default() };
         assert_eq!(readiness.missing(), ["the ledger does not answer", "the scheduler has not begun"]);
-        readiness.last_beat.beat(clock.boot_now());
+        readiness.last_tick.tick(clock.boot_now());
         clock.advance(SILENCE);
         assert_eq!(readiness.missing(), ["the ledger does not answer"]);
         clock.advance(Duration::from_secs(2));
-        assert_eq!(readiness.missing()[1], "the scheduler has not beaten for 7 s");
+        assert_eq!(readiness.missing()[1], "the scheduler has not ticked for 7 s");
         readiness.site.drain.close();
         assert!(readiness.missing()[0].starts_with("draining"));
-        readiness.last_beat.beat(clock.boot_now());
+        readiness.last_tick.tick(clock.boot_now());
         assert_eq!(readiness.missing().len(), 2);
     }
 }

@@ -4,15 +4,17 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use futures_util::future::OptionFuture;
+use tokio::sync::watch;
 
 use super::{BAD_CONFIG, FAILED, STUCK, complain, complain_with_causes, logging};
 use crate::admin::{Admin, ListenError, Readiness};
 use crate::clock::SystemClock;
 use crate::config::Config;
+use crate::engine::job_set::Jobs;
 use crate::engine::lifecycle::Signals;
 use crate::engine::runtimes::{Homes, Runtimes};
-use crate::engine::{Engine, Site, StartError};
-use crate::registry::{BoundJob, Registry};
+use crate::engine::{Engine, JobSet, Site, StartError};
+use crate::registry::Registry;
 use crate::telemetry;
 
 /// Why a replica could not start.
@@ -37,10 +39,12 @@ pub(crate) fn run(config: &Config, registry: &Registry) -> ExitCode {
             return ExitCode::from(BAD_CONFIG);
         }
     };
+    let (_replace, jobs) = watch::channel(Arc::new(JobSet::new(jobs, config.lock.ttl)));
     let site = Site::new(Arc::new(SystemClock::default()), Arc::default());
-    let served = Runtimes::start(jobs.iter().map(|job| &**job))
+    let started = Runtimes::start(&jobs.borrow());
+    let served = started
         .map_err(|error| ServeError::from(StartError::from(error)))
-        .and_then(|runtimes| runtimes.run(async |homes| serve(config, &jobs, homes, &site).await));
+        .and_then(|runtimes| runtimes.run(async |homes| serve(config, jobs, homes, &site).await));
     match served {
         Ok(_) if site.drain.is_stuck() => ExitCode::from(STUCK),
         Ok(true) | Err(ServeError::Start(StartError::Stopped)) => ExitCode::SUCCESS,
@@ -56,23 +60,18 @@ pub(crate) fn run(config: &Config, registry: &Registry) -> ExitCode {
 ///
 /// What `[admin]` serves is there before the ledger is waited for and after the last run has ended:
 /// whoever restarts what does not answer must not restart a replica that only waits.
-async fn serve(
-    config: &Config,
-    jobs: &[Arc<BoundJob>],
-    homes: Homes,
-    site: &Site,
-) -> Result<bool, ServeError> {
+async fn serve(config: &Config, jobs: Jobs, homes: Homes, site: &Site) -> Result<bool, ServeError> {
     let mut signals = Signals::listen().map_err(StartError::from)?;
-    let last_beat = Arc::default();
-    let readiness = Readiness { site: site.clone(), last_beat: Arc::clone(&last_beat) };
+    let last_tick = Arc::default();
+    let readiness = Readiness { site: site.clone(), last_tick: Arc::clone(&last_tick) };
     let admin = match &config.admin {
         Some(settings) => Some(Admin::bind(settings, readiness).await?),
         None => None,
     };
-    telemetry::begin(jobs.iter().map(|job| &job.spec.name));
+    telemetry::begin(jobs.borrow().iter().map(|job| &job.spec.name));
     let replica = async {
         let engine = Engine::open(config, homes, site, &mut signals).await?;
-        Ok(engine.serve(config, jobs, &last_beat, signals).await)
+        Ok(engine.serve(config, jobs, &last_tick, signals).await)
     };
     tokio::select! {
         ended = replica => ended,

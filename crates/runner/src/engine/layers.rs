@@ -8,13 +8,14 @@ use lockcore::{InvalidRedisUrl, LockBackend, MemoryBackend, RedisBackend, RedisO
 use tokio::runtime::Handle;
 use tracing::warn;
 
+use super::job_set::shortest_ttl;
 use crate::clock::Clock;
 use crate::config::{Config, ConfigErrors};
 use crate::ledger::{self, LedgerError, LedgerOptions, Opened};
 
 /// How the ledger of this configuration is opened.
 pub(crate) fn ledger_options(config: &Config) -> LedgerOptions {
-    let shortest = config.jobs.iter().map(|job| job.budget.ttl).min().unwrap_or(config.lock.ttl);
+    let shortest = shortest_ttl_of(config);
     LedgerOptions {
         url: config.ledger.url.expose().to_owned(),
         namespace: config.runner.namespace.clone(),
@@ -72,7 +73,11 @@ pub(super) fn lock_backend(
     let Some(url) = &config.lock.url else {
         return Ok(Arc::new(MemoryBackend::new(clock.clone())));
     };
-    let shortest = config.jobs.iter().map(|job| job.budget.ttl).min().unwrap_or(config.lock.ttl);
+    let shortest = shortest_ttl_of(config);
     let options = RedisOptions::new(Handle::current(), keepalive.clone()).shortest_ttl(shortest);
     Ok(Arc::new(RedisBackend::new(url.expose(), options)?))
+}
+
+fn shortest_ttl_of(config: &Config) -> Duration {
+    shortest_ttl(config.jobs.iter().map(|job| job.budget.ttl), config.lock.ttl)
 }

@@ -6,6 +6,7 @@
 //! a replica leaves; [`runtimes`] which threads run what.
 
 pub(crate) mod executor;
+pub(crate) mod job_set;
 mod layers;
 pub(crate) mod lifecycle;
 pub(crate) mod pulse;
@@ -17,6 +18,7 @@ pub(crate) mod scheduler;
 mod site;
 mod sweep;
 
+pub(crate) use job_set::JobSet;
 pub(crate) use layers::{ledger_options, refused_addresses};
 pub use replica::Parts;
 pub(crate) use replica::{Engine, StartError, embed};

@@ -1,6 +1,6 @@
 //! What every replica does besides firing: registering its jobs, polling the queue, sweeping, pruning.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -8,11 +8,12 @@ use lockcore::BootInstant;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, info, warn};
 
-use crate::engine::executor::{Executor, Ticket};
-use crate::engine::reconcile;
-use crate::engine::sweep::{Sweep, SweepTerms};
+use super::executor::{Executor, Ticket};
+use super::job_set::{JobSet, Jobs, registration};
+use super::reconcile;
+use super::sweep::{Sweep, SweepTerms};
 use crate::firing::{Reason, State};
-use crate::ledger::{Due, FiringId, Housekeeping, JobRegistration, LedgerError, Opened};
+use crate::ledger::{Due, FiringId, Housekeeping, LedgerError, Opened};
 use crate::registry::BoundJob;
 use crate::telemetry;
 
@@ -20,6 +21,8 @@ use crate::telemetry;
 const POLL_LIMIT: u32 = 500;
 /// The least time between two polls, however many runs end.
 const POLL_APART: Duration = Duration::from_millis(20);
+/// `max_crashes` of a job that is not in our file.
+const USUAL_MAX_CRASHES: u32 = 3;
 /// How often ended rows are pruned, and how many at once.
 const PRUNE_EVERY: Duration = Duration::from_secs(60 * 60);
 const PRUNE_AGAIN: Duration = Duration::from_secs(60);
@@ -30,12 +33,11 @@ const PRUNE_BATCH: u32 = 1_000;
 pub(crate) struct Caretaker {
     executor: Arc<Executor>,
     ledger: Opened,
-    jobs: BTreeMap<String, Arc<BoundJob>>,
+    jobs: Jobs,
     firings: TaskTracker,
     sweep: Sweep,
     in_hand: InHand,
-    /// What a run of a job that is not in our file is given.
-    stranger: SweepTerms,
+    /// Whether the ledger knows the newest set of jobs.
     registered: bool,
     reconciled: Option<BootInstant>,
 }
@@ -64,16 +66,9 @@ impl Drop for Held {
 }
 
 impl Caretaker {
-    /// A caretaker of `jobs`; `ttl` is the lease of jobs that other replicas have and we do not.
+    /// A caretaker of `jobs`.
     #[must_use]
-    pub(crate) fn new(
-        executor: Arc<Executor>,
-        ledger: Opened,
-        jobs: &[Arc<BoundJob>],
-        firings: TaskTracker,
-        ttl: Duration,
-    ) -> Self {
-        let jobs = jobs.iter().map(|job| (job.spec.name.to_string(), job.clone())).collect();
+    pub(crate) fn new(executor: Arc<Executor>, ledger: Opened, jobs: Jobs, firings: TaskTracker) -> Self {
         Self {
             executor,
             ledger,
@@ -81,7 +76,6 @@ impl Caretaker {
             firings,
             sweep: Sweep::default(),
             in_hand: InHand::default(),
-            stranger: SweepTerms { ttl, max_crashes: 3 },
             registered: false,
             reconciled: None,
         }
@@ -89,13 +83,14 @@ impl Caretaker {
 
     /// Takes care until the replica drains.
     pub(crate) async fn run(mut self) {
-        let period = Duration::from_secs(1).min(self.shortest_ttl() / 2);
         let drain = self.executor.site.drain.clone();
         loop {
             let round = async {
                 self.executor.site.pulse.beating().await;
-                let done = self.round().await;
+                let jobs = self.newest_jobs();
+                let done = self.round(&jobs).await;
                 self.note(done);
+                let period = Duration::from_secs(1).min(jobs.shortest_ttl() / 2);
                 let polled = self.rest(self.out_of_step(period)).await;
                 self.note(polled);
             };
@@ -112,6 +107,14 @@ impl Caretaker {
     fn out_of_step(&self, period: Duration) -> Duration {
         let half = period / 2;
         half + half.mul_f64(self.executor.site.jitter.draw() as f64 / u64::MAX as f64)
+    }
+
+    fn newest_jobs(&mut self) -> Arc<JobSet> {
+        // An error says that nobody is left to replace the set.
+        if self.jobs.has_changed().unwrap_or(false) {
+            self.registered = false;
+        }
+        self.jobs.borrow_and_update().clone()
     }
 
     fn note(&self, done: Result<(), LedgerError>) {
@@ -140,78 +143,62 @@ impl Caretaker {
 
     /// First what nobody can hold up. A job's row that someone keeps locked stops what is decided about
     /// that job, and must not stop the queue and the sweep of all the others.
-    async fn round(&mut self) -> Result<(), LedgerError> {
-        self.register().await?;
+    async fn round(&mut self, jobs: &JobSet) -> Result<(), LedgerError> {
+        self.register(jobs).await?;
         self.poll().await?;
-        let jobs = &self.jobs;
-        let stranger = self.stranger;
-        let terms = |name: &str| {
-            jobs.get(name).map_or(stranger, |job| SweepTerms {
-                ttl: job.spec.budget.ttl,
-                max_crashes: job.spec.max_crashes,
-            })
+        let terms = |name: &str| match jobs.get(name) {
+            Some(job) => SweepTerms { ttl: job.spec.budget.ttl, max_crashes: job.spec.max_crashes },
+            None => SweepTerms { ttl: jobs.usual_ttl(), max_crashes: USUAL_MAX_CRASHES },
         };
         let swept = self.sweep.once(&*self.executor.site.clock, &*self.ledger.sweeping, terms).await?;
         if !swept.is_empty() {
             self.poll().await?;
         }
         for run in swept {
-            self.count(&run.job, run.state, run.reason);
+            count(jobs, &run.job, run.state, run.reason);
         }
         for expired in self.ledger.queue.expire(POLL_LIMIT).await? {
             warn!(job = expired.job, id = expired.id.0, state = %expired.state, "a queued firing waited too long");
-            self.count(&expired.job, expired.state, Some(expired.reason));
+            count(jobs, &expired.job, expired.state, Some(expired.reason));
         }
-        self.reconcile().await
-    }
-
-    /// Counts what became of a firing, if its job is in our file: only that bounds the number of labels.
-    fn count(&self, job: &str, state: State, reason: Option<Reason>) {
-        if let Some(job) = self.jobs.get(job) {
-            telemetry::firing(&job.spec.name, state, reason);
-        }
+        self.reconcile(jobs).await
     }
 
     /// Makes the jobs known to the ledger; from then on nothing they should do goes unrecorded.
-    async fn register(&mut self) -> Result<(), LedgerError> {
+    async fn register(&mut self, jobs: &JobSet) -> Result<(), LedgerError> {
         if !self.registered {
-            let jobs = registrations(self.jobs.values());
-            self.ledger.housekeeping.register(&jobs).await?;
+            self.ledger.housekeeping.register(&jobs.registrations()).await?;
             self.registered = true;
         }
         Ok(())
     }
 
     /// Looks for gaps: at the start, and then often enough that one is found within a ttl of its age.
-    async fn reconcile(&mut self) -> Result<(), LedgerError> {
+    async fn reconcile(&mut self, jobs: &JobSet) -> Result<(), LedgerError> {
         let now = self.executor.site.clock.boot_now();
-        let every = (self.shortest_ttl() / 2).clamp(Duration::from_secs(1), Duration::from_secs(10));
+        let every = (jobs.shortest_ttl() / 2).clamp(Duration::from_secs(1), Duration::from_secs(10));
         if self.reconciled.is_some_and(|last| now.saturating_since(last) < every) {
             return Ok(());
         }
         let pulse = &self.executor.site.pulse;
-        let unknown =
-            reconcile::once(&*self.ledger.gaps, &self.jobs, pulse.now(), || pulse.is_beating()).await?;
+        let unknown = reconcile::once(&*self.ledger.gaps, jobs, pulse.now(), || pulse.is_beating()).await?;
         if !unknown.is_empty() {
             let names: Vec<_> = unknown.iter().map(|job| job.spec.name.as_str()).collect();
             warn!(jobs = ?names, "the ledger has forgotten that it knew these jobs; telling it again");
-            self.ledger.housekeeping.register(&registrations(unknown.iter())).await?;
+            let unknown: Vec<_> = unknown.iter().map(|job| registration(job)).collect();
+            self.ledger.housekeeping.register(&unknown).await?;
         }
         self.reconciled = Some(now);
         Ok(())
     }
 
-    fn shortest_ttl(&self) -> Duration {
-        self.jobs.values().map(|job| job.spec.budget.ttl).min().unwrap_or(self.stranger.ttl)
-    }
-
     /// Takes up what is due. Of firings that exclude each other only the one that has waited longest: the
     /// others could only get in its way, and one of them might get past it.
     async fn poll(&self) -> Result<(), LedgerError> {
-        let names: Vec<String> = self.jobs.keys().cloned().collect();
+        let jobs = self.jobs.borrow().clone();
         let mut first = BTreeSet::new();
-        for due in self.ledger.queue.due(&names, POLL_LIMIT).await? {
-            let Some(job) = self.jobs.get(due.firing.job.as_str()) else { continue };
+        for due in self.ledger.queue.due(&jobs.names(), POLL_LIMIT).await? {
+            let Some(job) = jobs.get(due.firing.job.as_str()) else { continue };
             if !job.spec.overlap.is_exclusive() || first.insert((due.firing.job.clone(), due.firing.shard)) {
                 self.take_up(job.clone(), due);
             }
@@ -261,8 +248,9 @@ pub(crate) async fn prune(executor: Arc<Executor>, housekeeping: Arc<dyn Houseke
     }
 }
 
-/// Jobs as the ledger knows them.
-pub(crate) fn registrations<'a>(jobs: impl Iterator<Item = &'a Arc<BoundJob>>) -> Vec<JobRegistration> {
-    jobs.map(|job| JobRegistration { name: job.spec.name.to_string(), spec_hash: job.spec.spec_hash() })
-        .collect()
+/// Counts what became of a firing, if its job is in our file: only that bounds the number of labels.
+fn count(jobs: &JobSet, job: &str, state: State, reason: Option<Reason>) {
+    if let Some(job) = jobs.get(job) {
+        telemetry::firing(&job.spec.name, state, reason);
+    }
 }

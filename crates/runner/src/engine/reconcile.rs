@@ -6,13 +6,14 @@
 //! only from the horizon it was made from. Nothing is claimed here: what shall run is queued, and
 //! walks the corridor like everything else.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use tracing::{info, warn};
 
+use super::job_set::JobSet;
 use crate::config::JobSpec;
 use crate::firing::{Reason, State};
 use crate::ledger::{Decision, Gap, Gaps, Horizon, LedgerError, Question};
@@ -39,13 +40,13 @@ const INSTANTS_AT_ONCE: usize = 100_000;
 /// Safe to drop: a decision is one transaction, and is made again if it was not.
 pub(crate) async fn once(
     gaps: &dyn Gaps,
-    jobs: &BTreeMap<String, Arc<BoundJob>>,
+    jobs: &JobSet,
     now: DateTime<Utc>,
     answers: impl Fn() -> bool,
 ) -> Result<Vec<Arc<BoundJob>>, LedgerError> {
     let guarded = |spec: &JobSpec| spec.enabled && spec.guard.is_decided_by_the_row();
     let questions: Vec<Question> = jobs
-        .values()
+        .iter()
         .filter(|job| guarded(&job.spec))
         .map(|job| Question { job: job.spec.name.to_string(), reach_back: job.spec.jitter })
         .collect();

@@ -12,17 +12,18 @@ use tokio_util::task::TaskTracker;
 use tracing::{error, info, warn};
 
 use super::executor::Executor;
+use super::job_set::Jobs;
 use super::layers::{lock_backend, open_ledger};
 use super::lifecycle::{Signals, run_until_drained};
-use super::queue::{Caretaker, prune, registrations};
+use super::queue::{Caretaker, prune};
 use super::runtimes::Homes;
-use super::scheduler::{Heart, LastBeat, Scheduler};
+use super::scheduler::{LastTick, Scheduler, Ticker};
 use super::site::Site;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::firing::Instance;
 use crate::ledger::{LedgerError, Opened};
-use crate::registry::BoundJob;
+use crate::telemetry;
 
 /// How long a run may ignore its cancellation before its replica gives up on itself.
 const STUCK_EXIT: Duration = Duration::from_secs(600);
@@ -37,7 +38,7 @@ pub struct Parts {
     /// The chance in its waits.
     pub jitter: Arc<Jitter>,
     /// What wakes its planner.
-    pub heart: Heart,
+    pub ticker: Ticker,
     /// Layer one.
     pub locks: Arc<dyn LockBackend>,
     /// Layer two.
@@ -49,7 +50,7 @@ pub struct Parts {
 pub(crate) struct Engine {
     pub(crate) executor: Arc<Executor>,
     pub(crate) opened: Opened,
-    heart: Heart,
+    ticker: Ticker,
     /// Ended when the engine is dropped.
     background: JoinSet<Result<(), String>>,
 }
@@ -72,19 +73,14 @@ pub(crate) enum StartError {
 ///
 /// # Cancel safety
 /// Dropped, it fires nothing more and lets go of its runs only with the runtime.
-pub(crate) async fn embed(
-    parts: Parts,
-    config: &Config,
-    jobs: &[Arc<BoundJob>],
-    stop: impl Future<Output = ()>,
-) -> bool {
+pub(crate) async fn embed(parts: Parts, config: &Config, jobs: Jobs, stop: impl Future<Output = ()>) -> bool {
     let site = Site::new(parts.clock, parts.jitter);
     let layers = Layers { instance: parts.instance, locks: parts.locks, ledger: parts.ledger };
-    let last_beat = Arc::default();
+    let last_tick = Arc::default();
     let replica = async {
         let homes = Homes::all_on(&Handle::current());
-        let engine = Engine::on(layers, config, homes, &site, parts.heart).await;
-        engine.serve(config, jobs, &last_beat, Signals::none()).await
+        let engine = Engine::on(layers, config, homes, &site, parts.ticker).await;
+        engine.serve(config, jobs, &last_tick, Signals::none()).await
     };
     let stopped = async {
         stop.await;
@@ -128,13 +124,13 @@ impl Engine {
         };
         tokio::select! {
             biased;
-            engine = Self::on(layers, config, homes, site, Heart::Cron) => Ok(engine),
+            engine = Self::on(layers, config, homes, site, Ticker::Cron) => Ok(engine),
             () = signals.next() => Err(StartError::Stopped),
         }
     }
 
     /// The corridor between the two layers, once the ledger has answered.
-    async fn on(layers: Layers, config: &Config, homes: Homes, site: &Site, heart: Heart) -> Self {
+    async fn on(layers: Layers, config: &Config, homes: Homes, site: &Site, ticker: Ticker) -> Self {
         let Layers { instance, locks, ledger: opened } = layers;
         let mut background = JoinSet::new();
         let (pulse, reader, housekeeping) =
@@ -159,36 +155,46 @@ impl Engine {
             turn: Arc::new(Notify::new()),
             stuck_exit: STUCK_EXIT,
         });
-        Self { executor, opened, heart, background }
+        Self { executor, opened, ticker, background }
     }
 
     /// Fires `jobs` until the replica has drained. Says whether it ended in order.
     pub(crate) async fn serve(
         mut self,
         config: &Config,
-        jobs: &[Arc<BoundJob>],
-        last_beat: &Arc<LastBeat>,
+        jobs: Jobs,
+        last_tick: &Arc<LastTick>,
         signals: Signals,
     ) -> bool {
         let Site { pulse, drain, .. } = self.executor.site.clone();
         let firings = TaskTracker::new();
         // Before the ledger knows the jobs: what falls due from then on is ours to fire, not a gap.
         let from = pulse.now();
-        if let Err(error) = self.opened.housekeeping.register(&registrations(jobs.iter())).await {
+        let first = jobs.borrow().clone();
+        if let Err(error) = self.opened.housekeeping.register(&first.registrations()).await {
             // The caretaker goes on trying; until then claims answer that the job is unknown.
             warn!(error = &error as &dyn std::error::Error, "could not register the jobs yet");
         }
-        let scheduler =
-            Scheduler::new(self.executor.clone(), jobs, firings.clone(), last_beat.clone(), self.heart, from);
-        let caretaker = Caretaker::new(
+        let scheduler = Scheduler::new(
             self.executor.clone(),
-            self.opened.clone(),
-            jobs,
+            jobs.clone(),
             firings.clone(),
-            config.lock.ttl,
+            last_tick.clone(),
+            self.ticker,
+            from,
         );
+        let caretaker =
+            Caretaker::new(self.executor.clone(), self.opened.clone(), jobs.clone(), firings.clone());
         let (executor, housekeeping, retention) =
             (self.executor.clone(), self.opened.housekeeping.clone(), config.ledger.retention);
+        let mut replaced = jobs;
+        self.background.spawn(async move {
+            // The counters of jobs that come later begin at zero, too.
+            while replaced.changed().await.is_ok() {
+                telemetry::begin(replaced.borrow_and_update().iter().map(|job| &job.spec.name));
+            }
+            pending().await
+        });
         self.background.spawn(async move { scheduler.run().await.map_err(|error| error.to_string()) });
         self.background.spawn(async move {
             caretaker.run().await;
@@ -198,9 +204,9 @@ impl Engine {
             prune(executor, housekeeping, retention).await;
             Ok(())
         });
-        info!(instance = %self.executor.instance, jobs = jobs.len(), namespace = %config.runner.namespace, "ready");
+        info!(instance = %self.executor.instance, jobs = first.iter().len(), namespace = %config.runner.namespace, "ready");
         let grace = config.runner.shutdown_grace;
-        let parting = jobs.iter().map(|job| job.spec.budget.kill_grace).max().unwrap_or_default();
+        let parting = first.longest_kill_grace();
         let drained = run_until_drained(signals, &drain, &firings, grace, parting + Duration::from_secs(3));
         let mut in_order = true;
         tokio::pin!(drained);

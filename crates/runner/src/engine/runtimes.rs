@@ -6,6 +6,7 @@ use std::io;
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
+use super::job_set::JobSet;
 use crate::registry::BoundJob;
 
 /// Threads of the engine: scheduling, both layers, and the kinds that come with the runner, none of
@@ -31,9 +32,9 @@ pub(crate) struct Homes {
 
 impl Runtimes {
     /// Starts what `jobs` need.
-    pub(crate) fn start<'a>(jobs: impl IntoIterator<Item = &'a BoundJob>) -> io::Result<Self> {
+    pub(crate) fn start(jobs: &JobSet) -> io::Result<Self> {
         let mut kinds = BTreeMap::new();
-        for job in jobs.into_iter().filter(|job| !job.stock) {
+        for job in jobs.iter().filter(|job| !job.stock) {
             if !kinds.contains_key(&job.spec.kind) {
                 kinds.insert(job.spec.kind.clone(), build("runner-jobs", None)?);
             }

@@ -1,8 +1,8 @@
 //! Turns timetables into firings at their exact instants.
 //!
-//! tokio-cron-scheduler is the heartbeat: one job, every second. On each beat the planner takes every
-//! instant in `(cursor, now + LOOK_AHEAD]` of each timetable and parks a sleeper for it. The cursor,
-//! not the beat, decides: a missed, late or doubled beat changes nothing.
+//! tokio-cron-scheduler is the ticker: one job, every second. On each tick the planner takes every instant in
+//! `(cursor, now + LOOK_AHEAD]` of each timetable and parks a sleeper for it. The cursor, not the tick,
+//! decides: a missed, late or doubled tick changes nothing.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,30 +12,28 @@ use chrono::{DateTime, TimeDelta, Utc};
 use lockcore::BootInstant;
 use tokio::sync::Notify;
 use tokio::time::{MissedTickBehavior, interval};
-use tokio_cron_scheduler::{Job as Beat, JobScheduler, JobSchedulerError};
+use tokio_cron_scheduler::{Job as EverySecond, JobScheduler, JobSchedulerError};
 use tokio_util::task::TaskTracker;
 use tracing::debug;
 
-use crate::engine::Site;
-use crate::engine::executor::{Executor, Ticket};
-use crate::engine::lifecycle::Drain;
-use crate::engine::pulse::Pulse;
+use super::Site;
+use super::executor::{Executor, Ticket};
+use super::job_set::{JobSet, Jobs};
 use crate::firing::{Firing, Origin};
 use crate::registry::BoundJob;
 use crate::schedule::{self, Timetable};
 use crate::telemetry;
 
-/// How far ahead a beat plans: more than two beats, so that a missed one delays nothing.
+/// How far ahead a tick plans: more than two ticks, so that a missed one delays nothing.
 const LOOK_AHEAD: TimeDelta = TimeDelta::milliseconds(2_500);
-/// Without a beat for this long the planner beats for itself.
+/// Without a tick for this long the planner ticks for itself.
 const PATIENCE: Duration = Duration::from_secs(3);
-
-/// How often the runtime's timer beats, where it is the heartbeat.
-const BEAT: Duration = Duration::from_secs(1);
+/// How often the runtime's timer ticks, where it is the ticker.
+const TICK: Duration = Duration::from_secs(1);
 
 /// What wakes the planner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heart {
+pub enum Ticker {
     /// tokio-cron-scheduler, at each second of the host's clock.
     Cron,
     /// The runtime's own timer, each second: for a runtime whose time is not the host's.
@@ -44,18 +42,18 @@ pub enum Heart {
 
 /// When the planner last looked at the timetables: how others see that it lives.
 #[derive(Debug, Default)]
-pub(crate) struct LastBeat(Mutex<Option<BootInstant>>);
+pub(crate) struct LastTick(Mutex<Option<BootInstant>>);
 
-impl LastBeat {
+impl LastTick {
     /// The planner looks at them now.
-    pub(crate) fn beat(&self, now: BootInstant) {
+    pub(crate) fn tick(&self, now: BootInstant) {
         *self.lock() = Some(now);
     }
 
     /// How long ago that was; `None` before the first time.
     #[must_use]
     pub(crate) fn age(&self, now: BootInstant) -> Option<Duration> {
-        self.lock().map(|beat| now.saturating_since(beat))
+        self.lock().map(|tick| now.saturating_since(tick))
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<BootInstant>> {
@@ -76,7 +74,7 @@ impl Group {
     /// Every instant in `(cursor, until]`, oldest first; the cursor moves past each exactly once.
     ///
     /// Instants that are older than `now - grace` (a suspended or frozen replica has just woken) are
-    /// passed over: deciding about missed firings is the reconciliation's, once for all replicas.
+    /// passed over: deciding about missed firings is up to the reconciliation, once for all replicas.
     fn plan(&mut self, now: DateTime<Utc>, until: DateTime<Utc>) -> Vec<DateTime<Utc>> {
         let oldest = now - self.grace;
         self.cursor = self.cursor.max(oldest);
@@ -89,16 +87,45 @@ impl Group {
     }
 }
 
+/// All timetables of a set of jobs, each with the jobs that go by it.
+#[derive(Debug, Default)]
+struct Plan(Vec<Group>);
+
+impl Plan {
+    /// The plan of `jobs`. A timetable that `self` has already goes on where it is; another one begins after
+    /// `from`.
+    fn follow(&self, jobs: &JobSet, from: DateTime<Utc>) -> Self {
+        let planned: HashMap<&Timetable, DateTime<Utc>> =
+            self.0.iter().map(|group| (&group.timetable, group.cursor)).collect();
+        // In the file's order, so that what falls due together is fired in that order.
+        let mut groups: Vec<Group> = Vec::new();
+        let mut places: HashMap<Timetable, usize> = HashMap::new();
+        for job in jobs.iter().filter(|job| job.spec.enabled) {
+            let ttl = TimeDelta::from_std(job.spec.budget.ttl).unwrap_or(TimeDelta::MAX);
+            let timetable = &job.spec.timetable;
+            let place = *places.entry(timetable.clone()).or_insert(groups.len());
+            if place == groups.len() {
+                let cursor = planned.get(timetable).copied().unwrap_or(from);
+                groups.push(Group { timetable: timetable.clone(), jobs: Vec::new(), cursor, grace: ttl });
+            }
+            let group = &mut groups[place];
+            group.jobs.push(job.clone());
+            group.grace = group.grace.max(ttl);
+        }
+        Self(groups)
+    }
+}
+
 /// Fires jobs on time.
 #[derive(Debug)]
 pub(crate) struct Scheduler {
     executor: Arc<Executor>,
-    pulse: Arc<Pulse>,
-    groups: Vec<Group>,
+    site: Site,
+    jobs: Jobs,
+    plan: Plan,
     firings: TaskTracker,
-    drain: Drain,
-    last_beat: Arc<LastBeat>,
-    heart: Heart,
+    last_tick: Arc<LastTick>,
+    ticker: Ticker,
 }
 
 impl Scheduler {
@@ -106,67 +133,57 @@ impl Scheduler {
     #[must_use]
     pub(crate) fn new(
         executor: Arc<Executor>,
-        jobs: &[Arc<BoundJob>],
+        mut jobs: Jobs,
         firings: TaskTracker,
-        last_beat: Arc<LastBeat>,
-        heart: Heart,
+        last_tick: Arc<LastTick>,
+        ticker: Ticker,
         from: DateTime<Utc>,
     ) -> Self {
-        let Site { pulse, drain, .. } = executor.site.clone();
-        // In the file's order, so that what falls due together is fired in that order.
-        let mut groups: Vec<Group> = Vec::new();
-        let mut places: HashMap<Timetable, usize> = HashMap::new();
-        for job in jobs.iter().filter(|job| job.spec.enabled) {
-            let ttl = TimeDelta::from_std(job.spec.budget.ttl).unwrap_or(TimeDelta::MAX);
-            let place = *places.entry(job.spec.timetable.clone()).or_insert(groups.len());
-            if place == groups.len() {
-                let timetable = job.spec.timetable.clone();
-                groups.push(Group { timetable, jobs: Vec::new(), cursor: from, grace: ttl });
-            }
-            let group = &mut groups[place];
-            group.jobs.push(job.clone());
-            group.grace = group.grace.max(ttl);
-        }
-        Self { executor, pulse, groups, firings, drain, last_beat, heart }
+        let plan = Plan::default().follow(&jobs.borrow_and_update(), from);
+        Self { site: executor.site.clone(), executor, jobs, plan, firings, last_tick, ticker }
     }
 
     /// Plans and fires until the replica drains.
     ///
     /// # Errors
-    /// When the heartbeat cannot be started.
+    /// When the ticker cannot be started.
     pub(crate) async fn run(mut self) -> Result<(), JobSchedulerError> {
-        let beat = Arc::new(Notify::new());
-        let heart = match self.heart {
-            Heart::Cron => Some(cron_heart(beat.clone()).await?),
-            Heart::Timer => None,
+        let tick = Arc::new(Notify::new());
+        let cron = match self.ticker {
+            Ticker::Cron => Some(cron_ticker(tick.clone()).await?),
+            Ticker::Timer => None,
         };
-        let mut own = interval(if heart.is_some() { PATIENCE } else { BEAT });
+        let mut own = interval(if cron.is_some() { PATIENCE } else { TICK });
         own.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // An interval's first tick is at once; here it would be a beat that was missed.
+        // An interval's first tick is at once; here it would be a tick that was missed.
         own.reset();
         loop {
-            self.plan();
+            self.plan_ahead();
             tokio::select! {
-                // A heart that is shut down may beat once more: the end must win.
+                // A ticker that is shut down may tick once more: the end must win.
                 biased;
-                () = self.drain.closing() => break,
-                () = beat.notified() => own.reset(),
-                _ = own.tick() => if heart.is_some() {
-                    telemetry::heartbeat_missed();
-                    debug!("no beat for {PATIENCE:?}; planning anyway");
+                () = self.site.drain.closing() => break,
+                Ok(()) = self.jobs.changed() => {
+                    let jobs = self.jobs.borrow_and_update().clone();
+                    self.plan = self.plan.follow(&jobs, self.site.pulse.now());
+                }
+                () = tick.notified() => own.reset(),
+                _ = own.tick() => if cron.is_some() {
+                    telemetry::tick_missed();
+                    debug!("no tick for {PATIENCE:?}; planning anyway");
                 }
             }
         }
-        match heart {
-            Some(mut heart) => heart.shutdown().await,
+        match cron {
+            Some(mut cron) => cron.shutdown().await,
             None => Ok(()),
         }
     }
 
-    fn plan(&mut self) {
-        self.last_beat.beat(self.executor.site.clock.boot_now());
-        let now = self.pulse.now();
-        for group in &mut self.groups {
+    fn plan_ahead(&mut self) {
+        self.last_tick.tick(self.site.clock.boot_now());
+        let now = self.site.pulse.now();
+        for group in &mut self.plan.0 {
             for instant in group.plan(now, now + LOOK_AHEAD) {
                 for job in &group.jobs {
                     for shard in 0..job.spec.shards {
@@ -193,17 +210,16 @@ impl Scheduler {
     }
 }
 
-/// A heart that beats each second.
-async fn cron_heart(beat: Arc<Notify>) -> Result<JobScheduler, JobSchedulerError> {
-    let heart = JobScheduler::new().await?;
-    heart
-        .add(Beat::new_async("* * * * * *", move |_, _| {
-            let beat = beat.clone();
-            Box::pin(async move { beat.notify_one() })
-        })?)
-        .await?;
-    heart.start().await?;
-    Ok(heart)
+/// A ticker that ticks each second.
+async fn cron_ticker(tick: Arc<Notify>) -> Result<JobScheduler, JobSchedulerError> {
+    let cron = JobScheduler::new().await?;
+    cron.add(EverySecond::new_async("* * * * * *", move |_, _| {
+        let tick = tick.clone();
+        Box::pin(async move { tick.notify_one() })
+    })?)
+    .await?;
+    cron.start().await?;
+    Ok(cron)
 }
 
 /// Sleeps to the firing's exact moment, then walks it through the corridor.
@@ -221,6 +237,8 @@ async fn fire(executor: Arc<Executor>, job: Arc<BoundJob>, firing: Firing) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{Config, Environment};
+    use crate::job::{Job, JobContext, JobError};
 
     fn at(second: i64) -> DateTime<Utc> {
         DateTime::from_timestamp(second, 0).unwrap()
@@ -236,13 +254,13 @@ mod tests {
     }
 
     #[test]
-    fn a_missed_and_a_doubled_beat_change_nothing() {
+    fn a_missed_and_a_doubled_tick_change_nothing() {
         let mut steady = group(100, 30);
         let mut shaky = group(100, 30);
         let mut one: Vec<_> = (100..110).flat_map(|now| steady.plan(at(now), at(now) + LOOK_AHEAD)).collect();
-        let beats = [100, 100, 101, 104, 104, 109];
+        let ticks = [100, 100, 101, 104, 104, 109];
         let mut other: Vec<_> =
-            beats.into_iter().flat_map(|now| shaky.plan(at(now), at(now) + LOOK_AHEAD)).collect();
+            ticks.into_iter().flat_map(|now| shaky.plan(at(now), at(now) + LOOK_AHEAD)).collect();
         one.sort_unstable();
         other.sort_unstable();
         assert_eq!(one, (101..=111).map(at).collect::<Vec<_>>());
@@ -261,11 +279,11 @@ mod tests {
     fn under_a_shaky_clock_a_day_of_seconds_is_planned_without_a_hole_and_without_a_repetition() {
         let mut group = group(0, 30);
         let mut planned = Vec::new();
-        for beat in 0..86_400 {
-            // Up to two seconds off either way, and every now and then a beat that does not come.
-            let off = (beat * 7_919) % 4_001 - 2_000;
-            if beat % 13 != 0 {
-                let now = at(beat) + TimeDelta::milliseconds(off);
+        for tick in 0..86_400 {
+            // Up to two seconds off either way, and every now and then a tick that does not come.
+            let off = (tick * 7_919) % 4_001 - 2_000;
+            if tick % 13 != 0 {
+                let now = at(tick) + TimeDelta::milliseconds(off);
                 planned.extend(group.plan(now, now + LOOK_AHEAD));
             }
         }
@@ -277,5 +295,43 @@ mod tests {
     fn a_replica_that_wakes_late_leaves_old_instants_to_the_reconciliation() {
         let mut group = group(100, 3);
         assert_eq!(group.plan(at(1_000), at(1_001)), [at(998), at(999), at(1_000), at(1_001)]);
+    }
+
+    /// Jobs by name and period, in seconds.
+    fn jobs(declared: &[(&str, u64)]) -> JobSet {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("jobs.toml");
+        let text: String = declared
+            .iter()
+            .map(|(name, every)| {
+                format!("[jobs.{name}]\nkind = \"k\"\nparams = {{}}\nevery = \"{every}s\"\n")
+            })
+            .collect();
+        std::fs::write(&path, text).unwrap();
+        let kinds: &[&str] = &["k"];
+        let config = Config::load(&path, &Environment::default(), &kinds).unwrap();
+        let bound = |spec: &Arc<crate::config::JobSpec>| {
+            Arc::new(BoundJob { spec: spec.clone(), work: Arc::new(Nothing), stock: true })
+        };
+        JobSet::new(config.jobs.iter().map(bound).collect(), Duration::from_secs(30))
+    }
+
+    struct Nothing;
+
+    impl Job for Nothing {
+        async fn run(&self, _: &JobContext) -> Result<(), JobError> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn another_set_of_jobs_begins_now_and_what_stays_goes_on_where_it_is() {
+        let mut plan = Plan::default().follow(&jobs(&[("a", 2), ("b", 3)]), at(100));
+        assert_eq!(plan.0[0].plan(at(110), at(112)), [102, 104, 106, 108, 110, 112].map(at));
+        let mut plan = plan.follow(&jobs(&[("a", 2), ("c", 5), ("d", 2)]), at(110));
+        assert_eq!(plan.0.iter().map(|group| group.jobs.len()).collect::<Vec<_>>(), [2, 1]);
+        assert_eq!(plan.0[0].plan(at(112), at(114)), [at(114)]);
+        assert!(plan.0[1].plan(at(112), at(114)).is_empty());
+        assert_eq!(plan.0[1].plan(at(114), at(116)), [at(115)]);
     }
 }

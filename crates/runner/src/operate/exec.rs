@@ -8,10 +8,10 @@ use chrono::{DurationRound, TimeDelta};
 use crate::clock::SystemClock;
 use crate::config::Config;
 use crate::engine::executor::{Fate, Ticket};
+use crate::engine::job_set::registration;
 use crate::engine::lifecycle::Signals;
-use crate::engine::queue::registrations;
 use crate::engine::runtimes::Runtimes;
-use crate::engine::{Engine, Site, StartError};
+use crate::engine::{Engine, JobSet, Site, StartError};
 use crate::firing::{Firing, Origin};
 use crate::registry::BoundJob;
 
@@ -36,10 +36,10 @@ pub(crate) enum Executed {
 /// [`StartError`] when a layer cannot be opened.
 pub(crate) fn exec(config: &Config, job: &Arc<BoundJob>) -> Result<Executed, StartError> {
     let site = Site::new(Arc::new(SystemClock::default()), Arc::default());
-    let walked = Runtimes::start([&**job])?.run(async |homes| {
+    let walked = Runtimes::start(&JobSet::new(vec![job.clone()], config.lock.ttl))?.run(async |homes| {
         let mut signals = Signals::listen()?;
         let engine = Engine::open(config, homes, &site, &mut signals).await?;
-        engine.opened.housekeeping.register(&registrations(std::iter::once(job))).await?;
+        engine.opened.housekeeping.register(&[registration(job)]).await?;
         Ok::<_, StartError>(walk(&engine, job, signals).await)
     })?;
     Ok(match walked {

@@ -121,7 +121,7 @@ mod tests {
     use crate::config::{Config, Environment};
     use crate::engine::Site;
     use crate::engine::executor::{Fate, Ticket};
-    use crate::engine::queue::registrations;
+    use crate::engine::job_set::{JobSet, registration};
     use crate::engine::runtimes::Runtimes;
     use crate::firing::{Firing, Instance, Origin, Reason};
     use crate::job::{ErasedJob, JobError};
@@ -204,32 +204,36 @@ mod tests {
             pooler: false,
             migrate: true,
         };
-        let fate = Runtimes::start([]).unwrap().run(async |homes| {
-            let opened = crate::ledger::open(options).await.unwrap();
-            opened.housekeeping.register(&registrations(std::iter::once(&job))).await.unwrap();
-            let now = opened.reader.now().await.unwrap().now;
-            let clock = Arc::new(ManualClock::new(now));
-            let site = Site::new(clock.clone(), Arc::default());
-            site.pulse.probe_once(&*opened.reader, &*opened.housekeeping).await;
-            let locks = Locks::new(
-                Arc::new(MemoryBackend::new(clock.clone())),
-                clock.clone(),
-                homes.keepalive.clone(),
-            );
-            let executor = Executor {
-                namespace: "test".into(),
-                instance: Instance::new("host", Uuid::new_v4()),
-                locks,
-                ledger: Arc::new(FreezesAfterClaim { ledger: opened.ledger.clone(), clock: clock.clone() }),
-                site,
-                permits: Arc::new(Semaphore::new(1)),
-                homes,
-                effects: opened.effects.clone(),
-                turn: Arc::default(),
-                stuck_exit: Duration::from_secs(600),
-            };
-            executor.execute(&job, Ticket::Fresh(firing(&job, now))).await
-        });
+        let fate =
+            Runtimes::start(&JobSet::new(Vec::new(), Duration::from_secs(30))).unwrap().run(async |homes| {
+                let opened = crate::ledger::open(options).await.unwrap();
+                opened.housekeeping.register(&[registration(&job)]).await.unwrap();
+                let now = opened.reader.now().await.unwrap().now;
+                let clock = Arc::new(ManualClock::new(now));
+                let site = Site::new(clock.clone(), Arc::default());
+                site.pulse.probe_once(&*opened.reader, &*opened.housekeeping).await;
+                let locks = Locks::new(
+                    Arc::new(MemoryBackend::new(clock.clone())),
+                    clock.clone(),
+                    homes.keepalive.clone(),
+                );
+                let executor = Executor {
+                    namespace: "test".into(),
+                    instance: Instance::new("host", Uuid::new_v4()),
+                    locks,
+                    ledger: Arc::new(FreezesAfterClaim {
+                        ledger: opened.ledger.clone(),
+                        clock: clock.clone(),
+                    }),
+                    site,
+                    permits: Arc::new(Semaphore::new(1)),
+                    homes,
+                    effects: opened.effects.clone(),
+                    turn: Arc::default(),
+                    stuck_exit: Duration::from_secs(600),
+                };
+                executor.execute(&job, Ticket::Fresh(firing(&job, now))).await
+            });
         assert!(!witness.0.load(Ordering::SeqCst), "it ran without a licence");
         let Fate::Ran { verdict, settled, .. } = fate else { panic!("{fate:?}") };
         assert!(matches!(verdict.ending, Ending::Requeue { reason: Reason::Interrupted, .. }), "{verdict:?}");

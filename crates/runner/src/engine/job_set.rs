@@ -1,0 +1,86 @@
+//! The jobs of one replica: one value, which whoever needs them subscribes to.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::ledger::JobRegistration;
+use crate::registry::BoundJob;
+
+/// Where the jobs of a replica are read: always the newest set.
+pub(crate) type Jobs = watch::Receiver<Arc<JobSet>>;
+
+/// All jobs of one file, bound to their code. It never changes; another file makes another set.
+#[derive(Debug)]
+pub(crate) struct JobSet {
+    in_order: Vec<Arc<BoundJob>>,
+    by_name: BTreeMap<String, Arc<BoundJob>>,
+    usual_ttl: Duration,
+    shortest_ttl: Duration,
+}
+
+impl JobSet {
+    /// The set of these jobs, in the file's order. `usual_ttl` is the ttl of jobs that the set does not have:
+    /// another replica may have another file.
+    #[must_use]
+    pub(crate) fn new(in_order: Vec<Arc<BoundJob>>, usual_ttl: Duration) -> Self {
+        let by_name = in_order.iter().map(|job| (job.spec.name.to_string(), job.clone())).collect();
+        let shortest_ttl = shortest_ttl(in_order.iter().map(|job| job.spec.budget.ttl), usual_ttl);
+        Self { in_order, by_name, usual_ttl, shortest_ttl }
+    }
+
+    /// Every job, in the file's order.
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<BoundJob>> {
+        self.in_order.iter()
+    }
+
+    /// The job of this name.
+    #[must_use]
+    pub(crate) fn get(&self, name: &str) -> Option<&Arc<BoundJob>> {
+        self.by_name.get(name)
+    }
+
+    /// The names of all jobs.
+    #[must_use]
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.by_name.keys().cloned().collect()
+    }
+
+    /// The ttl of a job that the set does not have.
+    #[must_use]
+    pub(crate) const fn usual_ttl(&self) -> Duration {
+        self.usual_ttl
+    }
+
+    /// The shortest ttl of any job: what has to be faster than every lease goes by it.
+    #[must_use]
+    pub(crate) const fn shortest_ttl(&self) -> Duration {
+        self.shortest_ttl
+    }
+
+    /// The longest `kill_grace` of any job.
+    #[must_use]
+    pub(crate) fn longest_kill_grace(&self) -> Duration {
+        self.iter().map(|job| job.spec.budget.kill_grace).max().unwrap_or_default()
+    }
+
+    /// The jobs as the ledger knows them.
+    #[must_use]
+    pub(crate) fn registrations(&self) -> Vec<JobRegistration> {
+        self.iter().map(|job| registration(job)).collect()
+    }
+}
+
+/// A job as the ledger knows it.
+#[must_use]
+pub(crate) fn registration(job: &BoundJob) -> JobRegistration {
+    JobRegistration { name: job.spec.name.to_string(), spec_hash: job.spec.spec_hash() }
+}
+
+/// The shortest of these ttls; `usual` if there are none.
+#[must_use]
+pub(super) fn shortest_ttl(ttls: impl Iterator<Item = Duration>, usual: Duration) -> Duration {
+    ttls.min().unwrap_or(usual)
+}
