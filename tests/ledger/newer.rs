@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use runner::firing::{Firing, Origin, Reason, State, Word};
-use runner::ledger::{Claim, FiringId, HistoryFilter, Skipped};
+use runner::internal::firing::{Firing, Origin, Reason, State, Word};
+use runner::internal::ledger::{Claim, FiringId, HistoryFilter, Skipped};
 use sqlx::{Connection as _, SqliteConnection};
 
 use crate::fixture::sqlite::Sqlite;

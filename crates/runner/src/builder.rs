@@ -87,6 +87,7 @@ impl Builder {
     ///
     /// # Cancel safety
     /// Dropped, it fires nothing more and lets go of its runs only with the runtime.
+    #[doc(hidden)]
     pub async fn embed(
         &self,
         config: &Config,

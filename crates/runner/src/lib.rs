@@ -31,18 +31,8 @@
 //! }
 //! ```
 //!
-//! The modules are the rooms behind it; tools and tests build on them:
-//!
-//! - [`firing`]: the words. One due moment of one job, its states, its fence.
-//! - [`clock`]: the wall clock for schedules and the boot clock for leases, passed in everywhere.
-//! - [`config`]: jobs.toml and the environment, read, checked and explained; the arithmetic of ttl, timeout
-//!   and renewals ([`config::Budget`]).
-//! - [`schedule`]: the pure function from a declared schedule to instants ([`schedule::Timetable`]).
-//! - [`ledger`]: layer two, its traits and both databases.
-//! - [`kinds`]: the jobs that come with the runner.
-//!
-//! Layer one is a crate of its own, `lockcore`. Everything else is private: it is reached by the command
-//! line that [`Builder::main`] gives every binary.
+//! To test a job there is [`testing`]. Everything else is reached by the command line that [`Builder::main`]
+//! gives every binary. The lock is a crate of its own, `lockcore`.
 //!
 //! Durations are [`std::time::Duration`], instants are UTC, and whatever may be dropped in the middle says so
 //! under "Cancel safety".
@@ -51,27 +41,61 @@ mod admin;
 mod builder;
 mod capture;
 mod cli;
-pub mod clock;
-pub mod config;
+mod clock;
+mod config;
 mod engine;
-pub mod firing;
+mod firing;
 mod job;
-pub mod kinds;
-pub mod ledger;
+mod kinds;
+mod ledger;
 mod operate;
 mod registry;
-pub mod rules;
-pub mod schedule;
+mod rules;
+mod schedule;
 mod telemetry;
-pub mod warden;
+pub mod testing;
+mod warden;
 
 pub use builder::{Builder, Runner};
-pub use engine::Parts;
-pub use engine::scheduler::Ticker;
-pub use job::{Cancel, Cause, ContextParts, ErasedJob, Job, JobContext, JobError, Licence};
+pub use firing::{Cause, Fence, Origin};
+pub use job::{Job, JobContext, JobError, Licence};
 /// The client of the ledger's databases, for what a job does in its [`Transaction`].
 pub use ledger::sqlx;
 pub use ledger::{EffectError, Transaction};
+/// A moment on the boot clock, which counts the time that the machine is suspended.
+pub use lockcore::BootInstant;
+
+/// What the project's own tests need. It may change at any time.
+#[doc(hidden)]
+pub mod internal {
+    pub use crate::engine::{Parts, scheduler::Ticker};
+    pub use crate::job::{Cancel, ContextParts, ErasedJob};
+
+    pub mod clock {
+        pub use crate::clock::*;
+    }
+    pub mod config {
+        pub use crate::config::*;
+    }
+    pub mod firing {
+        pub use crate::firing::*;
+    }
+    pub mod kinds {
+        pub use crate::kinds::*;
+    }
+    pub mod ledger {
+        pub use crate::ledger::*;
+    }
+    pub mod rules {
+        pub use crate::rules::*;
+    }
+    pub mod schedule {
+        pub use crate::schedule::*;
+    }
+    pub mod warden {
+        pub use crate::warden::*;
+    }
+}
 
 // The pages whose Rust has to compile and run as it stands.
 #[cfg(doctest)]

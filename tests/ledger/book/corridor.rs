@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use runner::firing::{Delivery, Firing, Reason, State};
-use runner::ledger::{
+use runner::internal::firing::{Delivery, Firing, Reason, State};
+use runner::internal::ledger::{
     AttemptRow, Claim, ClaimRequest, Ending, Entry, FiringId, Heartbeat, Run, Settled, Settlement, Skip,
     Skipped, Suspect, Swept, Won,
 };
 
-use runner::rules::{KnownJob, LostRun, OwnRow, View, why_not_claimed, why_not_skipped};
+use runner::internal::rules::{KnownJob, LostRun, OwnRow, View, why_not_claimed, why_not_skipped};
 
 use super::{Book, Flaw, Millis, Row, instant, millis};
 

@@ -1,7 +1,7 @@
 //! How far gaps are decided, and deciding more of them.
 
-use runner::firing::{Firing, JobName, Origin, Reason, State};
-use runner::ledger::{Decision, Horizon, Question};
+use runner::internal::firing::{Firing, JobName, Origin, Reason, State};
+use runner::internal::ledger::{Decision, Horizon, Question};
 
 use super::{Book, Flaw, Millis, Row, instant, millis};
 

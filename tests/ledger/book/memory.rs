@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use runner::ledger::{
+use runner::internal::ledger::{
     Answer, AttemptRow, Claim, ClaimRequest, Counted, Decision, Due, EffectTerms, Effects, Enqueue, Enqueued,
     Expired, FiringId, FiringRow, Gaps, Heartbeat, HistoryFilter, Horizon, Housekeeping, JobRegistration,
     JobRow, Ledger, LedgerError, Operators, Question, Queue, Reader, Reading, Run, Running, Server, Settled,

@@ -14,8 +14,8 @@ pub(crate) use tables::{Job, Row};
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use runner::firing::{Reason, State};
-use runner::ledger::{AttemptRow, FiringId, Run};
+use runner::internal::firing::{Reason, State};
+use runner::internal::ledger::{AttemptRow, FiringId, Run};
 
 /// A moment, in milliseconds since 1970.
 pub(crate) type Millis = i64;

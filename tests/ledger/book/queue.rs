@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use runner::firing::{Reason, State};
-use runner::ledger::{Due, Enqueue, Enqueued, Expired, FiringId, JobRegistration, Running};
+use runner::internal::firing::{Reason, State};
+use runner::internal::ledger::{Due, Enqueue, Enqueued, Expired, FiringId, JobRegistration, Running};
 
-use runner::rules::why_not_enqueued;
+use runner::internal::rules::why_not_enqueued;
 
 use super::{Book, Job, Millis, Row, millis};
 

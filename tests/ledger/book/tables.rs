@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use runner::firing::Fence;
-use runner::firing::{Delivery, Firing, JobName, Origin, Reason, State};
-use runner::ledger::{Due, FiringId, FiringRow, Found, JobRow, Run, Running, Won};
+use runner::internal::firing::Fence;
+use runner::internal::firing::{Delivery, Firing, JobName, Origin, Reason, State};
+use runner::internal::ledger::{Due, FiringId, FiringRow, Found, JobRow, Run, Running, Won};
 use uuid::Uuid;
 
 use super::{Millis, instant};

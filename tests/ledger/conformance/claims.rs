@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use runner::firing::{Firing, FiringId, JobName, Reason, State};
-use runner::ledger::{Claim, ClaimRequest, Entry, JobRegistration};
+use runner::internal::firing::{Firing, FiringId, JobName, Reason, State};
+use runner::internal::ledger::{Claim, ClaimRequest, Entry, JobRegistration};
 use uuid::Uuid;
 
 use crate::fixture::{
@@ -269,7 +269,7 @@ pub(crate) async fn namespaces_do_not_see_each_other(site: &Site<impl Fixture>) 
     assert!(!other.operators.cancel(won.id).await.unwrap());
     assert_eq!(
         other.ledger.heartbeat(run(won), HOUR).await.unwrap(),
-        runner::ledger::Heartbeat::Lost,
+        runner::internal::ledger::Heartbeat::Lost,
         "not even by number"
     );
 }

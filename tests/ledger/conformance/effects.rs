@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use runner::clock::SystemClock;
-use runner::firing::{Delivery, Fence, Reason, State};
-use runner::ledger::{EffectTerms, Heartbeat, Run, Settled};
+use runner::internal::clock::SystemClock;
+use runner::internal::firing::{Delivery, Fence, Reason, State};
+use runner::internal::ledger::{EffectTerms, Heartbeat, Run, Settled};
 use runner::sqlx::{self, Connection as _};
 use runner::{EffectError, JobContext};
 
@@ -107,7 +107,7 @@ pub(crate) async fn a_run_commits_once<F: Fixture>(site: &Site<F>) {
 }
 
 async fn run_of<F: Fixture>(ctx: &JobContext, site: &Site<F>) -> Run {
-    let rows = site.opened.reader.history(&runner::ledger::HistoryFilter::default()).await.unwrap();
+    let rows = site.opened.reader.history(&runner::internal::ledger::HistoryFilter::default()).await.unwrap();
     let row = rows.iter().find(|row| row.fence == Some(ctx.fence().0)).expect("the run's row");
     Run { id: row.id, fence: ctx.fence() }
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use runner::firing::{Delivery, Firing, Origin, Reason, State, Word};
-use runner::ledger::{Claim, Decision, Gap, HistoryFilter, Horizon, JobRegistration, Question};
+use runner::internal::firing::{Delivery, Firing, Origin, Reason, State, Word};
+use runner::internal::ledger::{Claim, Decision, Gap, HistoryFilter, Horizon, JobRegistration, Question};
 
 use crate::fixture::{Fixture, HOUR, Site, at_once, fresh, later, run, succeeded, take};
 

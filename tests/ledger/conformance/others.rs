@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use runner::firing::{Delivery, Firing, Origin, Reason, State};
-use runner::ledger::{
+use runner::internal::firing::{Delivery, Firing, Origin, Reason, State};
+use runner::internal::ledger::{
     AttemptRow, Claim, ClaimRequest, Enqueue, Enqueued, Entry, FiringRow, Heartbeat, HistoryFilter,
     JobRegistration, JobRow, Opened, Run, Running, Settled, Settlement, Skip, Skipped, Suspect, Won,
 };
@@ -84,7 +84,7 @@ async fn rows(site: &Site<impl Fixture>) -> Vec<FiringRow> {
     site.opened.reader.history(&HistoryFilter::default()).await.expect("the rows")
 }
 
-async fn settled(opened: &Opened, run: Run, ending: runner::ledger::Ending) -> Settled {
+async fn settled(opened: &Opened, run: Run, ending: runner::internal::ledger::Ending) -> Settled {
     let settlement = Settlement { run, ending, crashed: false, error: None, output: None };
     opened.ledger.settle(&settlement).await.expect("an answer to the settle")
 }
@@ -244,7 +244,7 @@ pub(crate) async fn a_run_is_kept_and_ended_by_its_own_number_and_fence_only(sit
 
 pub(crate) async fn an_end_that_was_recorded_is_told_from_any_other(site: &Site<impl Fixture>) {
     let firing = site.firing(SECOND * 9).await;
-    let cancelled = runner::ledger::Ending::Terminal { state: State::Cancelled, reason: None };
+    let cancelled = runner::internal::ledger::Ending::Terminal { state: State::Cancelled, reason: None };
     let first = run(site.win(&fresh(&firing)).await);
     assert_eq!(site.settle(first, succeeded()).await, Settled::Recorded);
     assert_eq!(site.settle(first, cancelled).await, Settled::Fenced);

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use runner::firing::{Firing, JobName, Reason, State};
-use runner::ledger::{Enqueue, Enqueued, HistoryFilter};
+use runner::internal::firing::{Firing, JobName, Reason, State};
+use runner::internal::ledger::{Enqueue, Enqueued, HistoryFilter};
 
 use crate::fixture::{
     Fixture, Site, eventually, fresh, later, other_job, requeue, run, succeeded, take, waiting,
@@ -111,7 +111,7 @@ pub(crate) async fn what_waited_too_long_ends_with_its_reason(site: &Site<impl F
     let Enqueued::Queued(never_ran) = site.enqueue(&short(&firing)).await else { panic!("not queued") };
     let won = site.run().await;
     let mut ending = requeue(Reason::Retry);
-    if let runner::ledger::Ending::Requeue { expires_in, .. } = &mut ending {
+    if let runner::internal::ledger::Ending::Requeue { expires_in, .. } = &mut ending {
         *expires_in = Duration::ZERO;
     }
     site.settle(run(won), ending).await;
@@ -136,7 +136,7 @@ pub(crate) async fn a_queued_firing_is_cancelled_at_once(site: &Site<impl Fixtur
     assert!(site.opened.operators.cancel(id).await.unwrap());
     assert_eq!(site.state(id).await, (State::Cancelled, None));
     assert!(site.row(id).await.finished_at.is_some());
-    assert!(matches!(site.claim(&take(&firing, id)).await, runner::ledger::Claim::Duplicate(_)));
+    assert!(matches!(site.claim(&take(&firing, id)).await, runner::internal::ledger::Claim::Duplicate(_)));
 }
 
 pub(crate) async fn an_ended_firing_cannot_be_cancelled(site: &Site<impl Fixture>) {
@@ -145,6 +145,6 @@ pub(crate) async fn an_ended_firing_cannot_be_cancelled(site: &Site<impl Fixture
     site.settle(run(won), succeeded()).await;
     let row = site.row(won.id).await;
     assert!(!site.opened.operators.cancel(won.id).await.unwrap());
-    assert!(!site.opened.operators.cancel(runner::ledger::FiringId(won.id.0 + 1)).await.unwrap());
+    assert!(!site.opened.operators.cancel(runner::internal::ledger::FiringId(won.id.0 + 1)).await.unwrap());
     assert_eq!(site.row(won.id).await, row);
 }

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use runner::firing::{Delivery, Firing, JobName, Reason, State, Vocabulary as _};
-use runner::ledger::{Claim, ClaimRequest, Ending, HistoryFilter, Settled, Settlement};
+use runner::internal::firing::{Delivery, Firing, JobName, Reason, State, Vocabulary as _};
+use runner::internal::ledger::{Claim, ClaimRequest, Ending, HistoryFilter, Settled, Settlement};
 
 use crate::fixture::{
     Fixture, HOUR, Site, at_once, eventually, fresh, later, run, skipping, succeeded, take,
@@ -91,8 +91,10 @@ pub(crate) async fn no_claim_wins_after_a_pause_has_returned(site: &Site<impl Fi
         for n in 0..40 {
             let (ledger, firing) = (site.opened.ledger.clone(), later(&firing, MILLI * n));
             let request = ClaimRequest { exclusive: false, ..fresh(&firing) };
-            let request =
-                ClaimRequest { entry: runner::ledger::Entry::Fresh { not_after: HOUR * 2 }, ..request };
+            let request = ClaimRequest {
+                entry: runner::internal::ledger::Entry::Fresh { not_after: HOUR * 2 },
+                ..request
+            };
             claims.spawn(async move { ledger.claim(&request).await.expect("an answer") });
         }
         assert!(site.opened.operators.pause("a", "me", "note").await.unwrap());
@@ -123,7 +125,7 @@ pub(crate) async fn a_pruned_firing_never_runs_again(site: &Site<impl Fixture>) 
         }
         assert_eq!(site.claim(&fresh(&firing)).await, Claim::Pruned);
         let skip = site.opened.ledger.skip(&skipping(&firing, Reason::Missed)).await.unwrap();
-        assert_eq!(skip, runner::ledger::Skipped::Refused);
+        assert_eq!(skip, runner::internal::ledger::Skipped::Refused);
     }
 }
 
@@ -150,7 +152,7 @@ pub(crate) async fn the_later_claim_has_the_higher_fence(site: &Site<impl Fixtur
     assert_eq!(fences.len(), 400);
 }
 
-async fn all(site: &Site<impl Fixture>) -> Vec<runner::ledger::FiringRow> {
+async fn all(site: &Site<impl Fixture>) -> Vec<runner::internal::ledger::FiringRow> {
     eventually("the history is read", async || {
         site.opened.reader.history(&HistoryFilter::default()).await.map_err(|error| error.to_string())
     })

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use runner::firing::{Reason, State};
-use runner::ledger::{Counted, FiringId, HistoryFilter};
+use runner::internal::firing::{Reason, State};
+use runner::internal::ledger::{Counted, FiringId, HistoryFilter};
 
 use crate::fixture::{Fixture, Site, ended, fresh, later, other_job, run, succeeded};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use runner::firing::{Delivery, Fence, Reason, State};
-use runner::ledger::{Ending, FiringId, Heartbeat, Run, Settled, Settlement};
+use runner::internal::firing::{Delivery, Fence, Reason, State};
+use runner::internal::ledger::{Ending, FiringId, Heartbeat, Run, Settled, Settlement};
 
 use crate::fixture::{Fixture, HOUR, Site, ended, fresh, requeue, run, succeeded, take};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use runner::firing::{Firing, JobName, Reason, State};
-use runner::ledger::{Skip, Skipped};
+use runner::internal::firing::{Firing, JobName, Reason, State};
+use runner::internal::ledger::{Skip, Skipped};
 
 use crate::fixture::{Fixture, Site, fresh, later, other_job, run, skipping, succeeded};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use runner::firing::{Delivery, Fence, Reason, State};
-use runner::ledger::{ClaimRequest, Heartbeat, Run, Settled, Suspect};
+use runner::internal::firing::{Delivery, Fence, Reason, State};
+use runner::internal::ledger::{ClaimRequest, Heartbeat, Run, Settled, Suspect};
 
 use crate::fixture::{Fixture, HOUR, Site, eventually, fresh, requeue, run, succeeded, suspect, take};
 

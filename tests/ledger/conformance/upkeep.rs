@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use runner::firing::{Firing, Origin, Reason, State};
-use runner::ledger::{Claim, HistoryFilter, JobRegistration, JobRow};
+use runner::internal::firing::{Firing, Origin, Reason, State};
+use runner::internal::ledger::{Claim, HistoryFilter, JobRegistration, JobRow};
 
 use crate::fixture::{Fixture, HOUR, Site, fresh, later, other_job, requeue, run, succeeded, take};
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use runner::EffectError;
-use runner::firing::{Delivery, Reason, State};
-use runner::ledger::Heartbeat;
+use runner::internal::firing::{Delivery, Reason, State};
+use runner::internal::ledger::Heartbeat;
 use tokio::task::JoinSet;
 
 use crate::fixture::work::{beat, context, notes, prepare, say, sweep, work};

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use runner::firing::State;
-use runner::ledger::{Claim, Heartbeat, HistoryFilter, LedgerError, LedgerOptions, Opened, migrate, open};
+use runner::internal::firing::State;
+use runner::internal::ledger::{
+    Claim, Heartbeat, HistoryFilter, LedgerError, LedgerOptions, Opened, migrate, open,
+};
 use testbed::PrivatePostgres;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -247,7 +249,7 @@ async fn sessions_that_the_server_ended_are_replaced() {
     let won = site.run().await;
     sessions(&site, "pg_terminate_backend(pid)", "application_name = 'runner'");
     eventually("the ledger answers", async || {
-        let settlement = runner::ledger::Settlement {
+        let settlement = runner::internal::ledger::Settlement {
             run: run(won),
             ending: succeeded(),
             crashed: false,

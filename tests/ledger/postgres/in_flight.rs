@@ -4,8 +4,8 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use runner::firing::{Delivery, Reason, State};
-use runner::ledger::{
+use runner::internal::firing::{Delivery, Reason, State};
+use runner::internal::ledger::{
     Answer, Claim, Decision, Enqueue, Enqueued, Gap, HistoryFilter, Horizon, Question, Run, Skipped,
 };
 
@@ -34,7 +34,7 @@ async fn horizon(site: &Site<Postgres>) -> Horizon {
     site.opened.gaps.horizons(&questions).await.expect("the horizon").remove(0)
 }
 
-async fn decision(site: &Site<Postgres>, gap: &runner::firing::Firing) -> Decision {
+async fn decision(site: &Site<Postgres>, gap: &runner::internal::firing::Firing) -> Decision {
     let decided_until = horizon(site).await.decided_until;
     Decision {
         job: "a".into(),

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use runner::firing::{Fence, Reason};
-use runner::ledger::{LedgerOptions, Server, migrate, open};
+use runner::internal::firing::{Fence, Reason};
+use runner::internal::ledger::{LedgerOptions, Server, migrate, open};
 use testbed::PrivatePostgres;
 
 use crate::fixture::{
@@ -176,7 +176,10 @@ async fn a_role_that_may_only_write_rows_claims_and_adopts() {
     let opened = open(LedgerOptions { migrate: false, ..options(url) }).await.unwrap();
     let firing = site.firing(SECOND).await;
     let claim = opened.ledger.claim(&fresh(&firing)).await.unwrap();
-    assert!(matches!(claim, runner::ledger::Claim::Won(won) if won.fence.0 > TIMELINE), "{claim:?}");
+    assert!(
+        matches!(claim, runner::internal::ledger::Claim::Won(won) if won.fence.0 > TIMELINE),
+        "{claim:?}"
+    );
     pretend(&site, 8, 1);
     assert!(opened.housekeeping.adopt().await.unwrap().is_some());
 }

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 
-use runner::ledger::{LedgerError, Operators, Reader, SqliteLedger};
+use runner::internal::ledger::{LedgerError, Operators, Reader, SqliteLedger};
 use sqlx::{Connection, SqliteConnection};
 
 use super::peer::{self, Peer};

@@ -5,8 +5,8 @@ use std::future::Future;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use runner::firing::State;
-use runner::ledger::{
+use runner::internal::firing::State;
+use runner::internal::ledger::{
     Claim, Heartbeat, HistoryFilter, Housekeeping, Ledger, LedgerError, Reader, Run, Settled, SqliteLedger,
 };
 use sqlx::{Connection, SqliteConnection};
@@ -37,7 +37,10 @@ async fn three_processes_racing_for_the_same_firings_find_one_winner_each() {
     let ledger = scene.ledger().await;
     // The spec_hash carries the first instant to the children.
     let start = second(0).timestamp();
-    let job = runner::ledger::JobRegistration { name: scene::JOB.to_owned(), spec_hash: start.to_string() };
+    let job = runner::internal::ledger::JobRegistration {
+        name: scene::JOB.to_owned(),
+        spec_hash: start.to_string(),
+    };
     ledger.register(&[job]).await.expect("registered");
 
     let mut winners: BTreeMap<i64, u32> = BTreeMap::new();
@@ -124,7 +127,7 @@ async fn a_writer_killed_at_any_moment_leaves_every_acknowledged_claim_readable(
         let ledger = scene::open(&scene.file()).await;
         for line in acknowledged {
             let (id, fence) = line.split_once(' ').expect("two words");
-            let id = runner::ledger::FiringId(id.parse().expect("a number"));
+            let id = runner::internal::ledger::FiringId(id.parse().expect("a number"));
             let row = ledger.firing(id).await.expect("readable").expect("the claim lasted");
             assert_eq!(row.fence, Some(fence.parse().expect("a fence")));
         }
@@ -227,7 +230,7 @@ async fn the_ledgers_clock_is_this_hosts_to_the_millisecond() {
     assert!((before - 1..=after + 1).contains(&now), "{before} <= {now} <= {after}");
 }
 
-async fn win(ledger: &SqliteLedger, request: &runner::ledger::ClaimRequest) -> Run {
+async fn win(ledger: &SqliteLedger, request: &runner::internal::ledger::ClaimRequest) -> Run {
     match ledger.claim(request).await.expect("an answer") {
         Claim::Won(won) => Run { id: won.id, fence: won.fence },
         other => panic!("expected to win, found {other:?}"),

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use runner::firing::{Delivery, Firing, Instance, JobName, Origin, State};
-use runner::ledger::{
+use runner::internal::firing::{Delivery, Firing, Instance, JobName, Origin, State};
+use runner::internal::ledger::{
     ClaimRequest, Ending, Entry, Housekeeping, JobRegistration, LedgerOptions, Run, Settlement, SqliteLedger,
 };
 use tempfile::TempDir;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use lockcore::{BootClock, BootInstant};
-use runner::clock::Clock;
+use runner::internal::clock::Clock;
 use tokio::time::Instant;
 
 use super::plan::Tick;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use runner::firing::Fence;
+use runner::internal::firing::Fence;
 use runner::{Job, JobContext, JobError};
 use serde::Deserialize;
 use testbed::EffectKind;
@@ -118,7 +118,7 @@ impl Errand {
 impl Job for Errand {
     async fn run(&self, ctx: &JobContext) -> Result<(), JobError> {
         let mut run = Run::begin(&self.stage, ctx);
-        let name = ctx.job().as_str().bytes().fold(0, |sum, byte| sum * 31 + u64::from(byte));
+        let name = ctx.job().bytes().fold(0, |sum, byte| sum * 31 + u64::from(byte));
         let (instant, attempt) = (run.deed.scheduled_at.abs_diff(EPOCH), u64::from(ctx.attempt()));
         let dice = Dice::of(&[self.stage.seed, name, instant, attempt]);
         let (mut left, end) = self.script(&dice);

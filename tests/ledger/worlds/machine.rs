@@ -8,10 +8,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use lockcore::Jitter;
-use runner::config::Config;
-use runner::firing::Instance;
-use runner::ledger::Opened;
-use runner::{Parts, Runner, Ticker};
+use runner::Runner;
+use runner::internal::config::Config;
+use runner::internal::firing::Instance;
+use runner::internal::ledger::Opened;
+use runner::internal::{Parts, Ticker};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Duration, advance, sleep_until};

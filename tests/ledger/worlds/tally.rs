@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt;
 
 use lockcore::{ReleaseOutcome, RenewOutcome};
-use runner::ledger::{Claim, Heartbeat, Settled, Skipped, Swept};
+use runner::internal::ledger::{Claim, Heartbeat, Settled, Skipped, Swept};
 
 use super::servers::Said;
 

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use runner::firing::State;
-use runner::ledger::FiringId;
+use runner::internal::firing::State;
+use runner::internal::ledger::FiringId;
 
 use super::plan::Tick;
 use super::servers::{EPOCH, ledger_time};

@@ -11,7 +11,7 @@ use lockcore::{
     AcquireOutcome, AcquireRequest, BoxFuture, DoneMark, LockBackend, LockError, LockKey, ReleaseOutcome,
     RenewOutcome, Token,
 };
-use runner::ledger::{Answer, LedgerError};
+use runner::internal::ledger::{Answer, LedgerError};
 use tokio::sync::{Notify, oneshot};
 
 use super::clock::SimClock;

@@ -7,9 +7,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 
-use runner::config::{Config, Environment};
-use runner::firing::{Origin, State};
-use runner::ledger::FiringId;
+use runner::internal::config::{Config, Environment};
+use runner::internal::firing::{Origin, State};
+use runner::internal::ledger::FiringId;
 
 use super::errand::{DECKS, JOBS};
 use super::judge::{Evidence, Freeze};

@@ -11,8 +11,8 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use runner::kinds::Command;
-use runner::warden::WardenProgram;
+use runner::internal::kinds::Command;
+use runner::internal::warden::WardenProgram;
 use runner::{Cause, Job as _, JobContext, JobError};
 use rustix::process::Signal;
 use testbed::test_name;

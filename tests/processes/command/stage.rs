@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 
 use chrono::{TimeZone as _, Utc};
 use lockcore::{BootClock as _, BootInstant, SystemBootClock};
-use runner::firing::{Fence, Firing, JobName, Origin};
-use runner::kinds::Command;
-use runner::warden::WardenProgram;
-use runner::{Cancel, ContextParts, Job as _, JobContext, JobError};
+use runner::internal::firing::{Fence, Firing, JobName, Origin};
+use runner::internal::kinds::Command;
+use runner::internal::warden::WardenProgram;
+use runner::internal::{Cancel, ContextParts};
+use runner::{Job as _, JobContext, JobError, Licence};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::sync::watch;
 
@@ -74,7 +75,7 @@ pub(crate) fn context(licence: Duration, kill_grace: Duration) -> (JobContext, L
         deadline: now() + PATIENCE,
         kill_grace,
         cancel: cancel.clone(),
-        licence,
+        licence: Licence::new(licence),
         effect: None,
     });
     (context, Levers { cancel, licence: sender })

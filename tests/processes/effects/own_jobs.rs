@@ -43,7 +43,7 @@ impl Job for Pay {
     async fn run(&self, ctx: &JobContext) -> Result<(), JobError> {
         let mut transaction = ctx.transaction().await?;
         let insert = sqlx::query("INSERT INTO effects VALUES ($1, $2, $3, $4, $5)")
-            .bind(ctx.job().as_str())
+            .bind(ctx.job())
             .bind(ctx.idempotency_key())
             .bind(i32::try_from(ctx.shard())?)
             .bind(i32::try_from(ctx.attempt())?)

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use chrono::{TimeZone as _, Utc};
 use lockcore::{BootClock as _, BootInstant, SystemBootClock};
-use runner::config::read_params;
-use runner::firing::{Fence, Firing, JobName, Origin};
-use runner::kinds::Http;
-use runner::{Cancel, ContextParts, Job as _, JobContext, JobError};
+use runner::internal::config::read_params;
+use runner::internal::firing::{Fence, Firing, JobName, Origin};
+use runner::internal::kinds::Http;
+use runner::internal::{Cancel, ContextParts};
+use runner::{Job as _, JobContext, JobError, Licence};
 use tokio::sync::watch;
 
 use super::PATIENCE;
@@ -39,7 +40,7 @@ pub(crate) fn context(licence: Duration) -> (JobContext, Levers) {
         deadline: now + PATIENCE,
         kill_grace: PATIENCE,
         cancel: cancel.clone(),
-        licence: receiver,
+        licence: Licence::new(receiver),
         effect: None,
     });
     (context, Levers { cancel, _licence: sender })

@@ -3,8 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use runner::config::{Config, Environment, Guard, LedgerKind, LogFormat, Misfire, OnUnavailable, Overlap};
-use runner::firing::Delivery;
+use runner::internal::config::{
+    Config, Environment, Guard, LedgerKind, LogFormat, Misfire, OnUnavailable, Overlap,
+};
+use runner::internal::firing::Delivery;
 
 use super::desk::{Desk, GOOD, Shop, job_with};
 
@@ -184,7 +186,7 @@ fn the_sample_that_the_project_ships_needs_no_server_and_draws_no_warning() {
     assert_eq!(config.ledger.kind(), LedgerKind::Sqlite);
     assert!(config.warnings.is_empty(), "{:?}", config.warnings);
     let now = "2026-06-01T00:00:01Z".parse().expect("an instant");
-    let soon = |job: &runner::config::JobSpec| {
+    let soon = |job: &runner::internal::config::JobSpec| {
         job.timetable.next(now).is_some_and(|next| next - now <= chrono::TimeDelta::seconds(10))
     };
     assert!(config.jobs.iter().any(|job| job.enabled && soon(job)), "no job fires within ten seconds");

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use runner::config::{Config, ConfigErrors, Environment, Kinds, ParamProblem, Problem, read_params};
+use runner::internal::config::{
+    Config, ConfigErrors, Environment, Kinds, ParamProblem, Problem, read_params,
+};
 use serde::Deserialize;
 
 /// A job that is fine, to put beside one that is not.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use runner::config::{LogFormat, Place};
+use runner::internal::config::{LogFormat, Place};
 use tracing::level_filters::LevelFilter;
 
 use super::desk::{Desk, GOOD, job_with};

@@ -1,6 +1,6 @@
 //! Every bad configuration is refused, with its place and a word on what would do.
 
-use runner::config::{Config, Environment, Place};
+use runner::internal::config::{Config, Environment, Place};
 
 use super::desk::{Desk, GOOD, Shop, job_with, only_problem};
 

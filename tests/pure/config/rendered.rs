@@ -1,6 +1,6 @@
 //! What people see: place, quoted line, carets, key, hint, and a count at the end.
 
-use runner::config::Place;
+use runner::internal::config::Place;
 
 use super::desk::{Desk, GOOD, job_with};
 
@@ -137,8 +137,8 @@ fn a_problem_that_is_found_after_the_load_still_finds_its_line() {
 fn a_problem_with_params_of_the_defaults_is_shown_there() {
     let text = "[defaults]\nparams = { rows = 1 }\n[jobs.a]\nevery = \"5s\"\nkind = \"report\"\n";
     let config = Desk::with(text).config();
-    let problem =
-        config.param_problem(&config.jobs[0], &runner::config::ParamProblem::new("rows", "too few"));
+    let problem = config
+        .param_problem(&config.jobs[0], &runner::internal::config::ParamProblem::new("rows", "too few"));
     assert_eq!(problem.key, "defaults.params.rows");
     assert!(matches!(problem.place, Place::Line { line: 2, .. }), "{problem:?}");
     assert!(config.errors(Vec::new()).is_none());

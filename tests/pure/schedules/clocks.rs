@@ -1,7 +1,7 @@
 //! Days on which the clocks change, as people are told about them.
 
 use chrono_tz::Tz;
-use runner::schedule::{DstEffect, Timetable};
+use runner::internal::schedule::{DstEffect, Timetable};
 
 use super::at;
 

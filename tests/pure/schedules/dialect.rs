@@ -1,8 +1,8 @@
 //! Which expressions are understood, how alike they are, and what is said about the others.
 
 use chrono_tz::Tz;
-use runner::firing::JobName;
-use runner::schedule::Timetable;
+use runner::internal::firing::JobName;
+use runner::internal::schedule::Timetable;
 
 use super::{at, listed};
 

@@ -12,14 +12,14 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
-use runner::schedule::Timetable;
+use runner::internal::schedule::Timetable;
 
 fn at(text: &str) -> DateTime<Utc> {
     text.parse().unwrap_or_else(|error| panic!("{text:?}: {error}"))
 }
 
 fn listed(instants: impl IntoIterator<Item = DateTime<Utc>>) -> Vec<String> {
-    instants.into_iter().map(runner::firing::instant).collect()
+    instants.into_iter().map(runner::internal::firing::instant).collect()
 }
 
 mod cases {

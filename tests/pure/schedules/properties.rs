@@ -6,7 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 use proptest::prelude::*;
 use proptest::sample::select;
-use runner::schedule::Timetable;
+use runner::internal::schedule::Timetable;
 
 use super::reference::Reference;
 use super::{at, listed};

@@ -5,6 +5,7 @@
 //! happens to the lock, the owner or the answer: a stale owner's last statement finds nothing to
 //! end, and everything before it is rolled back.
 
+use std::error::Error;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -92,10 +93,16 @@ pub enum EffectError {
     /// The answer to the commit was lost, and so were the answers to asking for it. The executor goes
     /// on asking; what the job does now does not change how its firing ends.
     #[error("whether the transaction has committed is not known yet")]
-    Unknown(#[source] LedgerError),
+    Unknown(#[source] Box<dyn Error + Send + Sync>),
     /// The database said no, or nothing: nothing was committed.
     #[error(transparent)]
-    Ledger(#[from] LedgerError),
+    Ledger(Box<dyn Error + Send + Sync>),
+}
+
+impl From<LedgerError> for EffectError {
+    fn from(error: LedgerError) -> Self {
+        Self::Ledger(error.into())
+    }
 }
 
 /// One run's right to commit once.
@@ -250,7 +257,7 @@ impl Transaction {
         match self.effect.confirm().await {
             Ok(true) => Ok(()),
             Ok(false) => Err(lost.into()),
-            Err(silence) => Err(EffectError::Unknown(silence)),
+            Err(silence) => Err(EffectError::Unknown(silence.into())),
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::firing::{JobName, instant};
 ///
 /// ```
 /// use chrono::{DateTime, Utc};
-/// use runner::schedule::Timetable;
+/// use runner::internal::schedule::Timetable;
 ///
 /// let daily = Timetable::cron("30 2 * * *", chrono_tz::Europe::Berlin, None)?;
 /// let asked: DateTime<Utc> = "2026-03-28T12:00:00Z".parse()?;

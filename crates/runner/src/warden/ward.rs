@@ -140,11 +140,11 @@ impl Ward {
         capture: &mut Capture,
     ) -> Option<Report> {
         let mut licence = ctx.licence();
-        let until = (*licence.borrow_and_update()).into();
+        let until = licence.ends().into();
         let task = Task { argv: argv.into(), cwd: cwd.map(Into::into), kill_grace: ctx.kill_grace(), until };
         self.say(&task).await;
         let mut chunk = vec![0; CHUNK];
-        let (mut stopped, mut licensed) = (false, true);
+        let mut stopped = false;
         loop {
             tokio::select! {
                 line = self.reports.next_line() => {
@@ -155,12 +155,8 @@ impl Ward {
                     stopped = true;
                     self.say(&Order::Stop).await;
                 }
-                moved = licence.changed(), if licensed => {
-                    // Without a keeper the licence ends when it ends.
-                    licensed = moved.is_ok();
-                    let until = *licence.borrow_and_update();
-                    self.say(&Order::Until(until.into())).await;
-                }
+                // Without a keeper the licence ends when it ends.
+                until = licence.moved() => self.say(&Order::Until(until.into())).await,
             }
         }
     }

@@ -13,7 +13,7 @@ use super::hold::Hold;
 use super::passage::Passage;
 use super::supervise::{Bounds, Supervision};
 use crate::firing::Cause;
-use crate::job::{Cancel, ContextParts, JobContext};
+use crate::job::{Cancel, ContextParts, JobContext, Licence};
 use crate::ledger::{Effect, EffectTerms};
 use crate::registry::BoundJob;
 use crate::rules::Outcome;
@@ -65,7 +65,7 @@ impl Executor {
             deadline: bounds.deadline,
             kill_grace: told_grace(job.spec.budget.kill_grace),
             cancel: cancel.clone(),
-            licence: licensed,
+            licence: Licence::new(licensed),
             effect: Some(effect.clone()),
         });
         let left = context.clone();

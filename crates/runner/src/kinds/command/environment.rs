@@ -30,7 +30,7 @@ pub(super) fn is_ours(name: &str) -> bool {
 /// The variables that tell a command which run it is.
 pub(super) fn of_run(ctx: &JobContext) -> [(&'static str, String); 8] {
     let values = [
-        ctx.job().to_string(),
+        ctx.job().to_owned(),
         firing::instant(ctx.scheduled_at()),
         ctx.attempt().to_string(),
         ctx.fence().to_string(),

@@ -82,7 +82,7 @@ pub(super) async fn exchange(
     let stream = stream.map_err(|error| NoAnswer::Unreachable { target: target(), error })?;
     let (mut sender, connection) = client().handshake(TokioIo::new(stream)).await.map_err(broken)?;
     // As late as can be: a process that was frozen until here must not send what is another's by now.
-    if SystemBootClock.boot_now() >= *licence.borrow() {
+    if SystemBootClock.boot_now() >= licence.ends() {
         return Err(NoAnswer::LicenceEnded);
     }
     let talk = async {

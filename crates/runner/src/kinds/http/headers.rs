@@ -69,7 +69,7 @@ impl Headers {
         for (name, value) in [
             (TRACEPARENT, trace::parent(&key, ctx.fence())),
             (IDEMPOTENCY_KEY, key),
-            (JOB, ctx.job().to_string()),
+            (JOB, ctx.job().to_owned()),
             (SCHEDULED_AT, firing::instant(ctx.scheduled_at())),
             (ATTEMPT, ctx.attempt().to_string()),
             (FENCE, ctx.fence().to_string()),

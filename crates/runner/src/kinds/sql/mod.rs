@@ -89,7 +89,7 @@ fn postgres(statement: &Statement, ctx: &JobContext) -> Query<'static, Postgres,
     let small = |number: u32| i32::try_from(number).unwrap_or(i32::MAX);
     let query = sqlx::query(text(statement)).persistent(false);
     statement.binds.iter().fold(query, |query, bind| match bind {
-        Bind::Job => query.bind(ctx.job().as_str().to_owned()),
+        Bind::Job => query.bind(ctx.job().to_owned()),
         Bind::ScheduledAt => query.bind(ctx.scheduled_at()),
         Bind::Shard => query.bind(small(ctx.shard())),
         Bind::Shards => query.bind(small(ctx.shards())),
@@ -102,7 +102,7 @@ fn postgres(statement: &Statement, ctx: &JobContext) -> Query<'static, Postgres,
 fn sqlite(statement: &Statement, ctx: &JobContext) -> Query<'static, Sqlite, SqliteArguments> {
     let query = sqlx::query(text(statement)).persistent(false);
     statement.binds.iter().fold(query, |query, bind| match bind {
-        Bind::Job => query.bind(ctx.job().as_str().to_owned()),
+        Bind::Job => query.bind(ctx.job().to_owned()),
         // SQLite has no type for instants; this text sorts as they do.
         Bind::ScheduledAt => query.bind(instant(ctx.scheduled_at())),
         Bind::Shard => query.bind(ctx.shard()),

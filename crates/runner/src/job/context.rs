@@ -1,96 +1,18 @@
-//! What a user writes: the `Job` trait, what a run is handed, and how it ends.
+//! What a run is handed.
 
-use std::error::Error;
-use std::fmt::{self, Display};
-use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use futures_util::future::BoxFuture;
 use lockcore::BootInstant;
-use tokio_util::sync::CancellationToken;
 
+use super::stop::{Cancel, Licence};
 use crate::capture::tail_of;
-pub use crate::firing::Cause;
-use crate::firing::{Fence, Firing, JobName, Origin};
+use crate::firing::{Cause, Fence, Firing, Origin};
 use crate::ledger::{Effect, EffectError, Transaction};
 
 /// The most that a run may leave by [`JobContext::set_output`], in bytes.
 const MOST_OUTPUT: usize = 1 << 20;
-
-/// Work that runs when a job fires.
-///
-/// ```
-/// use runner::{Job, JobContext, JobError};
-///
-/// struct Reconcile;
-///
-/// impl Job for Reconcile {
-///     async fn run(&self, ctx: &JobContext) -> Result<(), JobError> {
-///         println!("matching orders up to {}", ctx.scheduled_at());
-///         Ok(())
-///     }
-/// }
-/// ```
-pub trait Job: Send + Sync + 'static {
-    /// Does the work of one firing.
-    ///
-    /// # Errors
-    /// [`JobError::retry`] (what `?` makes of any error) when another attempt may help,
-    /// [`JobError::fail`] when it cannot.
-    ///
-    /// # Cancel safety
-    /// The future is dropped when the run is cancelled and does not end by itself within the job's
-    /// `kill_grace`; watch [`JobContext::cancelled`] to end in order.
-    fn run(&self, ctx: &JobContext) -> impl Future<Output = Result<(), JobError>> + Send;
-}
-
-/// [`Job`] without its type: what the registry keeps.
-pub trait ErasedJob: Send + Sync + 'static {
-    /// Does the work of one firing, owning what it needs.
-    fn run_owned(self: Arc<Self>, ctx: JobContext) -> BoxFuture<'static, Result<(), JobError>>;
-}
-
-impl<J: Job> ErasedJob for J {
-    fn run_owned(self: Arc<Self>, ctx: JobContext) -> BoxFuture<'static, Result<(), JobError>> {
-        Box::pin(async move { self.run(&ctx).await })
-    }
-}
-
-/// What tells a run to stop, and why.
-#[derive(Clone, Debug, Default)]
-pub struct Cancel {
-    token: CancellationToken,
-    cause: Arc<Mutex<Option<Cause>>>,
-}
-
-impl Cancel {
-    /// Asks the run to stop. The first cause stays.
-    pub fn cancel(&self, cause: Cause) {
-        self.cause.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(cause);
-        self.token.cancel();
-    }
-
-    /// Why the run was asked to stop, if it was.
-    #[must_use]
-    pub fn cause(&self) -> Option<Cause> {
-        *self.cause.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Ends when the run is asked to stop.
-    ///
-    /// # Cancel safety
-    /// Safe to drop and call again.
-    pub async fn cancelled(&self) -> Cause {
-        self.token.cancelled().await;
-        self.cause().unwrap_or(Cause::LeaseLost)
-    }
-}
-
-/// How a run's licence looks from inside: until when the work may go on. Moved forward with every
-/// acknowledged heartbeat; the warden of a command lives by it.
-pub type Licence = tokio::sync::watch::Receiver<BootInstant>;
 
 /// What a run is handed.
 #[derive(Clone, Debug)]
@@ -149,7 +71,7 @@ impl ContextParts {
             deadline: never,
             kill_grace: Duration::from_secs(5),
             cancel: Cancel::default(),
-            licence: tokio::sync::watch::channel(never).1,
+            licence: Licence::endless(),
             effect: None,
         }
     }
@@ -157,6 +79,7 @@ impl ContextParts {
 
 impl JobContext {
     /// The context of one run, without output yet.
+    #[doc(hidden)]
     #[must_use]
     pub fn new(parts: ContextParts) -> Self {
         let ContextParts {
@@ -189,8 +112,8 @@ impl JobContext {
 
     /// The job's name.
     #[must_use]
-    pub fn job(&self) -> &JobName {
-        &self.firing.job
+    pub fn job(&self) -> &str {
+        self.firing.job.as_str()
     }
 
     /// The nominal instant, UTC: what the run is *for*, however late it runs.
@@ -313,50 +236,5 @@ impl JobContext {
     /// What a kind has kept within a limit that the file sets.
     pub(crate) fn leave(&self, text: String) {
         *self.output.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
-    }
-}
-
-/// How a run failed.
-///
-/// It does not implement [`Error`], so that `?` can turn any error into it (and means "retry").
-#[derive(Debug)]
-pub struct JobError {
-    retry: bool,
-    source: Box<dyn Error + Send + Sync>,
-}
-
-impl JobError {
-    /// Another attempt may help, if the job has attempts left.
-    pub fn retry(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self { retry: true, source: error.into() }
-    }
-
-    /// No further attempt: the firing ends as failed.
-    pub fn fail(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self { retry: false, source: error.into() }
-    }
-
-    /// Whether another attempt may help.
-    #[must_use]
-    pub fn is_retry(&self) -> bool {
-        self.retry
-    }
-}
-
-impl Display for JobError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.source)?;
-        let mut cause = self.source.source();
-        while let Some(error) = cause {
-            write!(f, ": {error}")?;
-            cause = error.source();
-        }
-        Ok(())
-    }
-}
-
-impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for JobError {
-    fn from(error: E) -> Self {
-        Self::retry(error)
     }
 }
