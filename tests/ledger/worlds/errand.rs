@@ -164,7 +164,7 @@ impl<'s> Run<'s> {
         let Fence(fence) = ctx.fence();
         let deed = Deed {
             kind: EffectKind::Start,
-            job: ctx.job().to_string(),
+            job: ctx.job().to_owned(),
             scheduled_at: ctx.scheduled_at().timestamp_millis(),
             attempt: ctx.attempt(),
             fence,
