@@ -62,9 +62,9 @@ pub enum AcquireOutcome {
     Held {
         /// Who, and for what.
         holder: Holder,
-        /// How long it lives yet, if nobody renews it. [`Duration::MAX`] if it has no expiry, which
-        /// only a key set by hand can have.
-        remaining: Duration,
+        /// How long the lock lives if nobody renews it. `None` if it has no expiry: only a key that
+        /// somebody set by hand has none.
+        remaining: Option<Duration>,
     },
     /// The work it would be taken for has been done. A hint, never a proof.
     Done,

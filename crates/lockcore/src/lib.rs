@@ -11,6 +11,7 @@ mod key;
 mod lease;
 mod locks;
 mod memory;
+mod open;
 #[cfg(feature = "redis")]
 mod redis;
 mod token;
@@ -27,6 +28,5 @@ pub use key::{InvalidKey, LockKey};
 pub use lease::Lease;
 pub use locks::{Acquisition, Locks, Terms};
 pub use memory::MemoryBackend;
-#[cfg(feature = "redis")]
-pub use redis::{InvalidRedisUrl, RedisBackend, RedisOptions};
+pub use open::{InvalidUrl, OpenOptions, check_url, in_process, open};
 pub use token::{Holder, Token};

@@ -64,8 +64,9 @@ pub enum Acquisition {
     Held {
         /// Who, and for what.
         holder: Holder,
-        /// How long it lives yet, if nobody renews it. [`Duration::MAX`] if it has no expiry.
-        remaining: Duration,
+        /// How long the lock lives if nobody renews it. `None` if it has no expiry: only a key that
+        /// somebody set by hand has none.
+        remaining: Option<Duration>,
     },
     /// The work it would be taken for has been done. A hint, never a proof.
     Done,

@@ -53,7 +53,10 @@ impl LockBackend for MemoryBackend {
                 return AcquireOutcome::Done;
             }
             if let Some((value, remaining)) = table.get(&lock, now) {
-                return AcquireOutcome::Held { holder: Holder::from_value(value), remaining };
+                return AcquireOutcome::Held {
+                    holder: Holder::from_value(value),
+                    remaining: Some(remaining),
+                };
             }
             table.set(lock, request.token.as_str(), request.ttl, now);
             AcquireOutcome::Acquired

@@ -10,70 +10,26 @@ use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::io::tcp::TcpSettings;
 use redis::io::tcp::socket2::TcpKeepalive;
 use redis::{
-    Client, ErrorKind, FromRedisValue, IntoConnectionInfo, RedisError, RedisResult, Script, ScriptInvocation,
-    ServerErrorKind, Value, from_redis_value,
+    Client, ConnectionInfo, ErrorKind, FromRedisValue, IntoConnectionInfo, RedisError, RedisResult, Script,
+    ScriptInvocation, ServerErrorKind, Value, from_redis_value,
 };
 use tokio::runtime::Handle;
+use url::Url;
 
 use crate::{
-    AcquireOutcome, AcquireRequest, BoxFuture, DoneMark, Holder, LockBackend, LockError, LockKey,
-    ReleaseOutcome, RenewOutcome, Token,
+    AcquireOutcome, AcquireRequest, BoxFuture, DoneMark, Holder, InvalidUrl, LockBackend, LockError, LockKey,
+    OpenOptions, ReleaseOutcome, RenewOutcome, Token,
 };
 
-/// The longest wait for one reply or one connection, whatever the ttl.
-const LONGEST_TIMEOUT: Duration = Duration::from_millis(500);
-
-/// How a [`RedisBackend`] connects.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct RedisOptions {
-    /// How long to wait for a connection, and then for a reply: 500 ms unless set. A call takes at most
-    /// twice as long, four times when the server must first learn the script.
-    pub timeout: Duration,
-    /// The runtime on which the connection of acquisitions and releases lives.
-    pub requests: Handle,
-    /// The runtime on which the connection of renewals lives.
-    pub renewals: Handle,
-}
-
-impl RedisOptions {
-    /// Connections on these two runtimes, which need I/O and time and must outlive the backend.
-    ///
-    /// A socket is served by the runtime it was opened on. Work that blocks all threads of a runtime
-    /// starves its sockets too, so neither of these should run work that is not trusted to yield.
-    #[must_use]
-    pub fn new(requests: Handle, renewals: Handle) -> Self {
-        Self { timeout: LONGEST_TIMEOUT, requests, renewals }
-    }
-
-    /// Waits for a connection or a reply at most a sixth of `ttl`, and at most 500 ms.
-    ///
-    /// Pass the shortest ttl of all locks: a renewal that fails must leave time for another one.
-    #[must_use]
-    pub fn shortest_ttl(self, ttl: Duration) -> Self {
-        self.timeout((ttl / 6).min(LONGEST_TIMEOUT))
-    }
-
-    /// Waits for a connection or a reply at most `timeout`, at least a millisecond.
-    #[must_use]
-    pub fn timeout(self, timeout: Duration) -> Self {
-        Self { timeout: timeout.max(Duration::from_millis(1)), ..self }
-    }
-}
-
-/// A Redis URL that cannot be used. Does not repeat the URL, which may hold a password.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a usable Redis URL: {reason}")]
-pub struct InvalidRedisUrl {
-    reason: String,
-}
+/// What to write instead of a URL that cannot be used.
+const EXAMPLE: &str = "write for example redis://127.0.0.1:6379/0";
 
 /// Locks on one Redis server (7 or 6), reached over two connections.
 ///
 /// Acquisitions and releases share one, renewals have the other, so that a burst of acquisitions never
 /// stands in front of a renewal. Both are opened at first use and after a failure; a call that fails is
 /// not repeated here, since only the caller knows how long it may wait.
-pub struct RedisBackend {
+pub(crate) struct RedisBackend {
     requests: Link,
     renewals: Link,
     acquire: Script,
@@ -82,13 +38,9 @@ pub struct RedisBackend {
 }
 
 impl RedisBackend {
-    /// A backend for the server at `url`: `redis://[user:password@]host[:port][/db]`, `unix:///path`,
-    /// or `rediss://…` when built with the feature `tls`. Does not connect yet.
-    ///
-    /// # Errors
-    /// [`InvalidRedisUrl`]. It never repeats any part of the URL.
-    pub fn new(url: &str, options: RedisOptions) -> Result<Self, InvalidRedisUrl> {
-        let RedisOptions { timeout, requests, renewals } = options;
+    /// Locks on the server at `url`. Does not connect yet.
+    pub(crate) fn new(url: &str, options: OpenOptions) -> Result<Self, InvalidUrl> {
+        let OpenOptions { timeout, requests, renewals } = options;
         Ok(Self {
             requests: Link::new(url, timeout, requests)?,
             renewals: Link::new(url, timeout, renewals)?,
@@ -96,15 +48,6 @@ impl RedisBackend {
             renew: Script::new(include_str!("lua/renew.lua")),
             release: Script::new(include_str!("lua/release.lua")),
         })
-    }
-
-    /// Whether [`new`](Self::new) would take the URL. Asks no server and needs no runtime.
-    ///
-    /// # Errors
-    /// [`InvalidRedisUrl`]. It never repeats any part of the URL.
-    pub fn check_url(url: &str) -> Result<(), InvalidRedisUrl> {
-        Client::open(url.into_connection_info()?)?;
-        Ok(())
     }
 }
 
@@ -185,7 +128,7 @@ fn acquire_outcome(reply: Vec<Value>) -> RedisResult<AcquireOutcome> {
             let holder = String::from_utf8_lossy(&holder);
             let left: i64 = from_redis_value(next())?;
             // Nor need it have an expiry (-1).
-            let remaining = u64::try_from(left).map_or(Duration::MAX, Duration::from_millis);
+            let remaining = u64::try_from(left).ok().map(Duration::from_millis);
             Ok(AcquireOutcome::Held { holder: Holder::from_value(&holder), remaining })
         }
     }
@@ -209,7 +152,7 @@ struct Wire {
 }
 
 impl Link {
-    fn new(url: &str, timeout: Duration, runtime: Handle) -> Result<Self, InvalidRedisUrl> {
+    fn new(url: &str, timeout: Duration, runtime: Handle) -> Result<Self, InvalidUrl> {
         let keepalive = TcpKeepalive::new()
             .with_time(Duration::from_secs(5))
             .with_interval(Duration::from_secs(1))
@@ -219,7 +162,7 @@ impl Link {
             .set_nodelay(true)
             .set_keepalive(keepalive)
             .set_user_timeout(Duration::from_secs(2));
-        let info = url.into_connection_info()?.set_tcp_settings(tcp);
+        let info = connection_info(url)?.set_tcp_settings(tcp);
         // The client's own retries would block every caller in their backoff, nine seconds by default.
         let config = ConnectionManagerConfig::new()
             .set_connection_timeout(Some(timeout))
@@ -306,12 +249,39 @@ async fn within<T>(runtime: &Handle, mut call: BoxFuture<'_, T>) -> T {
     .await
 }
 
-impl From<RedisError> for InvalidRedisUrl {
+/// Whether the client would take the URL. Asks no server and needs no runtime.
+pub(crate) fn check_url(url: &str) -> Result<(), InvalidUrl> {
+    Client::open(connection_info(url)?)?;
+    Ok(())
+}
+
+/// Where the server is, and who we are there.
+fn connection_info(url: &str) -> Result<ConnectionInfo, InvalidUrl> {
+    // Read apart from the client, which says of whatever it cannot read that it "did not parse".
+    let url = Url::parse(url).map_err(|error| InvalidUrl::new(error.to_string(), EXAMPLE))?;
+    let is_socket = url.scheme().ends_with("unix");
+    if is_socket && (url.host().is_some() || url.path().trim_matches('/').is_empty()) {
+        let advice = "write for example redis+unix:///run/redis.sock";
+        return Err(InvalidUrl::new("a Unix socket needs an absolute path", advice));
+    }
+    if !is_socket && url.host().is_none() {
+        return Err(InvalidUrl::new("it names no host", EXAMPLE));
+    }
+    if url.port() == Some(0) {
+        return Err(InvalidUrl::new("its port must be from 1 to 65535", EXAMPLE));
+    }
+    let info = url.into_connection_info()?;
+    if info.redis_settings().db() < 0 {
+        return Err(InvalidUrl::new("its database must not be negative", EXAMPLE));
+    }
+    Ok(info)
+}
+
+impl From<RedisError> for InvalidUrl {
     fn from(error: RedisError) -> Self {
-        // What stands behind the dash may quote the URL.
+        // The text after the dash may quote the URL.
         let text = error.to_string();
-        let reason = text.split(" - ").next().unwrap_or_default().to_lowercase();
-        Self { reason }
+        Self::new(text.split(" - ").next().unwrap_or_default().to_lowercase(), EXAMPLE)
     }
 }
 
@@ -319,9 +289,48 @@ impl From<RedisError> for InvalidRedisUrl {
 mod tests {
     use super::*;
 
-    fn open(url: &str) -> Result<RedisBackend, InvalidRedisUrl> {
+    fn open(url: &str) -> Result<RedisBackend, InvalidUrl> {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        RedisBackend::new(url, RedisOptions::new(runtime.handle().clone(), runtime.handle().clone()))
+        RedisBackend::new(url, OpenOptions::new(runtime.handle().clone(), runtime.handle().clone()))
+    }
+
+    #[test]
+    fn every_form_of_an_address_that_the_client_knows_is_taken() {
+        for url in [
+            "redis://127.0.0.1:6379/0",
+            "redis://user:pass@host",
+            "redis://[::1]:6380/",
+            "redis://host:1?protocol=resp3",
+            "valkey://host",
+            "redis+unix:///run/redis.sock?db=1",
+            "valkey+unix:///run/valkey.sock",
+            "unix:///run/redis.sock",
+        ] {
+            assert_eq!(check_url(url), Ok(()), "{url}");
+        }
+    }
+
+    #[test]
+    fn an_address_that_no_server_can_have_is_refused_in_words() {
+        for (url, problem) in [
+            ("redis://", "it names no host"),
+            ("redis:///0", "it names no host"),
+            ("redis://host:99999", "invalid port number"),
+            ("redis://host:0", "its port must be from 1 to 65535"),
+            ("redis://[::1", "invalid IPv6 address"),
+            ("redis://0.0.0.0", "cannot connect to a wildcard address (0.0.0.0 or ::)"),
+            ("redis://host/db", "invalid database number"),
+            ("redis://host/-1", "its database must not be negative"),
+            ("redis://host?protocol=resp9", "invalid protocol version"),
+            ("unix://relative/path", "a Unix socket needs an absolute path"),
+            ("unix:///", "a Unix socket needs an absolute path"),
+            ("redis+unix:///run/redis.sock?db=one", "invalid database number"),
+        ] {
+            let error = check_url(url).map(|()| url).unwrap_err();
+            assert_eq!(error.problem(), problem, "{url}");
+            assert_eq!(open(url).unwrap_err(), error, "{url}");
+            assert!(error.advice().starts_with("write for example redis"), "{error}");
+        }
     }
 
     #[test]
@@ -332,23 +341,19 @@ mod tests {
             "redis://user:hunter2@localhost:6379/nodb",
             "redis://user:hunter2@localhost:99999/0",
             "redis://user:hunter2@localhost/0?protocol=hunter2",
+            "redis://hunter2:hunter2@",
+            "redis://user:hunter2@0.0.0.0",
+            "unix://hunter2",
+            "unix:///?pass=hunter2",
             "postgres://user:hunter2@localhost/0",
             "rediss://user:hunter2@localhost/0#hunter2",
             "hunter2",
         ] {
-            let error = open(url).map(|_| url).unwrap_err();
-            assert_eq!(RedisBackend::check_url(url), Err(error.clone()));
-            assert!(!format!("{error} {error:?}").contains("hunter2"), "{error}");
+            for error in
+                [open(url).map(|_| url).unwrap_err(), crate::check_url(url).map(|()| url).unwrap_err()]
+            {
+                assert!(!format!("{error} {error:?}").contains("hunter2"), "{error}");
+            }
         }
-    }
-
-    #[test]
-    fn timeouts_leave_room_for_a_second_renewal_within_a_third_of_the_ttl() {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let options = RedisOptions::new(runtime.handle().clone(), runtime.handle().clone());
-        assert_eq!(options.timeout, Duration::from_millis(500));
-        let short = options.clone().shortest_ttl(Duration::from_millis(600));
-        assert_eq!(short.timeout, Duration::from_millis(100));
-        assert_eq!(options.shortest_ttl(Duration::from_secs(60)).timeout, Duration::from_millis(500));
     }
 }

@@ -57,7 +57,7 @@ async fn a_held_lock_is_an_answer_that_names_its_holder() {
     match scene.acquire(Duration::ZERO).await.unwrap() {
         Acquisition::Held { holder, remaining } => {
             assert_eq!(holder, Holder::from_value("other|2026-06-01T12:00:00Z|x"));
-            assert_eq!(remaining, Duration::from_secs(7));
+            assert_eq!(remaining, Some(Duration::from_secs(7)));
         }
         other => panic!("{other:?}"),
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use lockcore::{Acquisition, LockBackend, Locks, MemoryBackend, ReleaseOutcome, SystemBootClock, Terms};
+use lockcore::{Acquisition, LockBackend, Locks, ReleaseOutcome, SystemBootClock, Terms};
 use tokio::runtime::Handle;
 use tokio::task::{JoinSet, yield_now};
 
@@ -51,18 +51,18 @@ async fn race(backend: Arc<dyn LockBackend>) -> u64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_increment_is_lost_under_a_memory_lock() {
-    let backend = MemoryBackend::new(Arc::new(SystemBootClock));
-    assert_eq!(race(Arc::new(backend)).await, TASKS * RAISES);
+    let backend = lockcore::in_process(Arc::new(SystemBootClock));
+    assert_eq!(race(backend).await, TASKS * RAISES);
 }
 
 #[cfg(feature = "redis")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_increment_is_lost_under_a_redis_lock() {
     let server = testbed::PrivateRedis::start();
-    let options = lockcore::RedisOptions::new(Handle::current(), Handle::current());
+    let options = lockcore::OpenOptions::new(Handle::current(), Handle::current());
     let options = options.timeout(Duration::from_secs(5));
-    let backend = lockcore::RedisBackend::new(&server.url(), options).unwrap();
-    assert_eq!(race(Arc::new(backend)).await, TASKS * RAISES);
+    let backend = lockcore::open(&server.url(), options).unwrap();
+    assert_eq!(race(backend).await, TASKS * RAISES);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockcore::{
-    Acquisition, BootClock, LeaseGuard, Locks, Loss, RedisBackend, RedisOptions, ReleaseOutcome,
-    SystemBootClock, Terms,
+    Acquisition, BootClock, LeaseGuard, Locks, Loss, OpenOptions, ReleaseOutcome, SystemBootClock, Terms,
 };
 use testbed::PrivateRedis;
 use tokio::runtime::Handle;
@@ -13,9 +12,9 @@ use tokio::runtime::Handle;
 use crate::support::{key, request, wait_for};
 
 fn locks(server: &PrivateRedis, timeout: Duration) -> Locks {
-    let options = RedisOptions::new(Handle::current(), Handle::current()).timeout(timeout);
-    let backend = RedisBackend::new(&server.url(), options).unwrap();
-    Locks::new(Arc::new(backend), Arc::new(SystemBootClock), Handle::current())
+    let options = OpenOptions::new(Handle::current(), Handle::current()).timeout(timeout);
+    let backend = lockcore::open(&server.url(), options).unwrap();
+    Locks::new(backend, Arc::new(SystemBootClock), Handle::current())
 }
 
 fn guard(acquisition: Acquisition) -> LeaseGuard {

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockcore::{InvalidRedisUrl, LockBackend, MemoryBackend, RedisBackend, RedisOptions};
+use lockcore::{InvalidUrl, LockBackend, OpenOptions};
 use tokio::runtime::Handle;
 use tracing::warn;
 
@@ -35,7 +35,7 @@ pub(crate) fn refused_addresses(config: &Config) -> Option<ConfigErrors> {
         }
         config.problem_at("ledger.url", message, None)
     });
-    let lock = config.lock.url.as_ref().and_then(|url| RedisBackend::check_url(url.expose()).err());
+    let lock = config.lock.url.as_ref().and_then(|url| lockcore::check_url(url.expose()).err());
     let lock = lock.map(|error| config.problem_at("lock.url", error.to_string(), None));
     config.errors(ledger.into_iter().chain(lock).collect())
 }
@@ -69,13 +69,13 @@ pub(super) fn lock_backend(
     config: &Config,
     clock: &Arc<dyn Clock>,
     keepalive: &Handle,
-) -> Result<Arc<dyn LockBackend>, InvalidRedisUrl> {
+) -> Result<Arc<dyn LockBackend>, InvalidUrl> {
     let Some(url) = &config.lock.url else {
-        return Ok(Arc::new(MemoryBackend::new(clock.clone())));
+        return Ok(lockcore::in_process(clock.clone()));
     };
     let shortest = shortest_ttl_of(config);
-    let options = RedisOptions::new(Handle::current(), keepalive.clone()).shortest_ttl(shortest);
-    Ok(Arc::new(RedisBackend::new(url.expose(), options)?))
+    let options = OpenOptions::new(Handle::current(), keepalive.clone()).shortest_ttl(shortest);
+    lockcore::open(url.expose(), options)
 }
 
 fn shortest_ttl_of(config: &Config) -> Duration {

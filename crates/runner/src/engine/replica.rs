@@ -4,7 +4,7 @@ use std::future::{Future, pending};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockcore::{InvalidRedisUrl, Jitter, LockBackend, Locks};
+use lockcore::{InvalidUrl, Jitter, LockBackend, Locks};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
@@ -60,8 +60,8 @@ pub(crate) struct Engine {
 pub(crate) enum StartError {
     #[error("could not open the ledger")]
     Ledger(#[from] LedgerError),
-    #[error("could not use the lock's url")]
-    Lock(#[from] InvalidRedisUrl),
+    #[error("could not open the locks")]
+    Lock(#[from] InvalidUrl),
     #[error("stopped before the ledger answered")]
     Stopped,
     #[error("could not start: {0}")]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lockcore::{
     AcquireOutcome, AcquireRequest, BootClock, BoxFuture, DoneMark, LockBackend, LockError, LockKey, Locks,
-    MemoryBackend, ReleaseOutcome, RenewOutcome, SystemBootClock, Token,
+    ReleaseOutcome, RenewOutcome, SystemBootClock, Token,
 };
 use tokio::runtime::Handle;
 
@@ -21,7 +21,7 @@ pub(crate) struct Bench {
 impl Bench {
     pub(crate) fn memory() -> Self {
         let clock: Arc<dyn BootClock> = Arc::new(SystemBootClock);
-        let backend = Counted::new(MemoryBackend::new(Arc::clone(&clock)));
+        let backend = Counted::new(lockcore::in_process(Arc::clone(&clock)));
         let locks = Locks::new(backend.clone(), Arc::clone(&clock), Handle::current());
         Self {
             backend,
@@ -35,11 +35,11 @@ impl Bench {
     #[cfg(feature = "redis")]
     pub(crate) fn redis() -> Self {
         let server = testbed::PrivateRedis::start();
-        let options = lockcore::RedisOptions::new(Handle::current(), Handle::current());
+        let options = lockcore::OpenOptions::new(Handle::current(), Handle::current());
         // A machine that runs many tests at once may well take half a second for a reply.
         let options = options.timeout(Duration::from_secs(5));
         let clock: Arc<dyn BootClock> = Arc::new(SystemBootClock);
-        let backend = Counted::new(lockcore::RedisBackend::new(&server.url(), options).unwrap());
+        let backend = Counted::new(lockcore::open(&server.url(), options).unwrap());
         let locks = Locks::new(backend.clone(), Arc::clone(&clock), Handle::current());
         Self { backend, clock, locks, _server: Some(server) }
     }
@@ -48,13 +48,13 @@ impl Bench {
 /// Counts acquisitions on their way to a backend.
 #[derive(Debug)]
 pub(crate) struct Counted {
-    backend: Box<dyn LockBackend>,
+    backend: Arc<dyn LockBackend>,
     acquires: AtomicUsize,
 }
 
 impl Counted {
-    fn new(backend: impl LockBackend) -> Arc<Self> {
-        Arc::new(Self { backend: Box::new(backend), acquires: AtomicUsize::new(0) })
+    fn new(backend: Arc<dyn LockBackend>) -> Arc<Self> {
+        Arc::new(Self { backend, acquires: AtomicUsize::new(0) })
     }
 
     pub(crate) fn acquires(&self) -> usize {

@@ -34,7 +34,7 @@ async fn take(bench: &Bench, request: &AcquireRequest) {
 /// How long the lock of [`key`] lives yet.
 async fn remaining(bench: &Bench) -> Duration {
     match bench.backend.acquire(&request(&key(), "probe", LONG)).await.unwrap() {
-        AcquireOutcome::Held { remaining, .. } => remaining,
+        AcquireOutcome::Held { remaining, .. } => remaining.unwrap(),
         other => panic!("{other:?}"),
     }
 }

@@ -95,7 +95,7 @@ impl Executor {
             Ok(Acquisition::Held { holder, remaining }) => {
                 telemetry::lock_acquire(&spec.name, LockAnswer::Held);
                 debug!(job = %spec.name, %subject, holder = holder.instance, held_for = holder.subject, "lock held");
-                if remaining == Duration::MAX && !std::mem::replace(&mut pass.told_of_endless_key, true) {
+                if remaining.is_none() && !std::mem::replace(&mut pass.told_of_endless_key, true) {
                     // Ours always expire. This one would hold the job up until somebody looks.
                     let key = self.lock_key(job, pass.firing()).map(|key| key.lock()).unwrap_or_default();
                     warn!(job = %spec.name, key, value = holder.instance, "a key without an expiry stands in the lock's place, and is not ours: delete it");
