@@ -1,4 +1,4 @@
-//! What a lock server must be able to do, in three steps that are each atomic.
+//! What a lock server must be able to do: three operations, each of them atomic.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -7,18 +7,19 @@ use crate::{Holder, LockError, LockKey, Token};
 
 pub use futures_util::future::BoxFuture;
 
-/// A server of locks. Every method is one round trip and one atomic step on the server.
+/// A server that keeps locks. Each method is one round trip and one atomic step on the server.
 ///
-/// All three are safe to repeat with the same token: that is how a caller resolves an outcome that
-/// it did not learn.
+/// All three methods are safe to repeat with the same token. A caller that got no answer repeats the call
+/// to learn the outcome.
 ///
 /// # Cancel safety
-/// A dropped future leaves the outcome unknown; repeat the call with the same token, or release it.
+/// If a future is dropped, the outcome is unknown. Repeat the call with the same token, or release the
+/// token.
 pub trait LockBackend: Debug + Send + Sync + 'static {
-    /// Takes the lock with its expiry, or says who holds it.
+    /// Takes the lock and sets its expiry, or says who holds it.
     ///
-    /// A lock that already carries this very token is `Acquired` again, with its expiry untouched:
-    /// trust still counts from the first send.
+    /// If the lock carries this very token already, the answer is `Acquired` again and the expiry does not
+    /// change: the holder counts its trust from the first send.
     fn acquire<'a>(&'a self, request: &'a AcquireRequest)
     -> BoxFuture<'a, Result<AcquireOutcome, LockError>>;
 
@@ -30,7 +31,7 @@ pub trait LockBackend: Debug + Send + Sync + 'static {
         ttl: Duration,
     ) -> BoxFuture<'a, Result<RenewOutcome, LockError>>;
 
-    /// Deletes the lock, if it still carries `token`; leaves `done` behind if asked to.
+    /// Deletes the lock, if it still carries `token`, and sets the done marker if `done` is given.
     fn release<'a>(
         &'a self,
         key: &'a LockKey,
@@ -39,60 +40,79 @@ pub trait LockBackend: Debug + Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<ReleaseOutcome, LockError>>;
 }
 
-/// What to take, and in whose name.
+/// Which lock to take, and for whom.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct AcquireRequest {
     /// Which lock.
     pub key: LockKey,
-    /// The proof that it is ours.
+    /// The proof that the lock is ours.
     pub token: Token,
-    /// How long it lives without renewal.
+    /// How long the lock lives without a renewal.
     pub ttl: Duration,
-    /// Answer [`AcquireOutcome::Done`] when the done marker names this subject.
+    /// If the done marker names this subject, the answer is [`AcquireOutcome::Done`]. `None`: the marker
+    /// is not read.
     pub unless_done: Option<String>,
 }
 
-/// The answer to an acquisition. Not getting the lock is an answer, not an error.
+impl AcquireRequest {
+    /// A request that does not read the done marker.
+    #[must_use]
+    pub const fn new(key: LockKey, token: Token, ttl: Duration) -> Self {
+        Self { key, token, ttl, unless_done: None }
+    }
+}
+
+/// The answer to one acquisition. "Someone else has it" is an answer, not an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AcquireOutcome {
-    /// It is ours.
+    /// The lock is ours.
     Acquired,
     /// Someone else has it.
     Held {
-        /// Who, and for what.
+        /// Who has it, and for what.
         holder: Holder,
         /// How long the lock lives if nobody renews it. `None` if it has no expiry: only a key that
         /// somebody set by hand has none.
         remaining: Option<Duration>,
     },
-    /// The work it would be taken for has been done. A hint, never a proof.
+    /// The done marker names the subject of the request. A hint, not a proof.
     Done,
 }
 
-/// The answer to a renewal.
+/// The answer to a renewal. Every answer but `Renewed` would mean "stop", so there are these two only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RenewOutcome {
-    /// The expiry is back to the full ttl.
+    /// The expiry is back at the full ttl.
     Renewed,
-    /// The lock is gone or someone else's: stop the work at once.
+    /// The lock is gone, or someone else has it: stop the work at once.
     NotMine,
 }
 
-/// The answer to a release.
+/// The answer to a release: the lock was ours or it was not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReleaseOutcome {
-    /// It was ours and is gone.
+    /// The lock was ours, and is deleted.
     Released,
-    /// It was no longer ours: the work outlived its lease, or the server lost the key.
+    /// The lock was not ours any more: the work took longer than the lease, or the server lost the key.
     NotMine,
 }
 
-/// What a release leaves behind so that late comers need not ask the ledger.
+/// A marker that a release leaves behind: this work is done. Whoever comes late then need not repeat it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DoneMark {
     /// The work that is done.
     pub subject: String,
     /// How long the marker lives.
     pub ttl: Duration,
+}
+
+impl DoneMark {
+    /// Says for the time `ttl` that `subject` is done.
+    #[must_use]
+    pub fn new(subject: impl Into<String>, ttl: Duration) -> Self {
+        Self { subject: subject.into(), ttl }
+    }
 }

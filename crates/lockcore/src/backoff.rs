@@ -1,14 +1,14 @@
-//! How long to wait before the next try: exponential, with full jitter. Pure: randomness is passed in.
+//! How long to wait before the next try: exponential backoff with full jitter. The randomness is passed in.
 
 use std::time::Duration;
 
-/// Below this a retry is a hot loop.
+/// A shorter wait would be a hot loop.
 const FLOOR: Duration = Duration::from_millis(2);
 
-/// Waits that double from try to try, each drawn anew from the whole range below its ceiling.
+/// Waits whose ceiling doubles from try to try. Each wait is a random part of its ceiling (full jitter).
 ///
-/// Full jitter, because replicas that lost the same lock at the same moment would otherwise all come
-/// back at the same moment, again and again.
+/// Without jitter, processes that failed at the same moment would all try again at the same moment, each
+/// time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
     initial: Duration,
@@ -23,18 +23,17 @@ impl Backoff {
         Self { initial: initial.clamp(FLOOR, max), max }
     }
 
-    /// The longest wait after failed try number `attempt`, counted from 0.
-    #[must_use]
-    pub fn ceiling(&self, attempt: u32) -> Duration {
+    /// The longest wait after the failed try number `attempt`, counted from 0.
+    fn ceiling(&self, attempt: u32) -> Duration {
         let factor = 2_u32.checked_pow(attempt).unwrap_or(u32::MAX);
         self.initial.saturating_mul(factor).min(self.max)
     }
 
-    /// The wait after failed try number `attempt`: `random` picks it evenly below the ceiling, down to
-    /// 2 ms.
+    /// The wait after the failed try number `attempt`, counted from 0: `random` picks it evenly between 2 ms
+    /// and the ceiling.
     #[must_use]
     pub fn delay(&self, attempt: u32, random: u64) -> Duration {
-        // 32 bits of it, so that the product fits whatever the ceiling.
+        // 32 bits are enough, and their product with any ceiling fits.
         let share = u128::from(random >> 32);
         let nanos = self.ceiling(attempt).as_nanos() * share / u128::from(u32::MAX);
         Duration::from_nanos_u128(nanos).max(FLOOR)

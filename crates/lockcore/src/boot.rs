@@ -1,4 +1,4 @@
-//! The clock that leases are judged by: it only moves forward, and it counts suspend.
+//! The clock of leases: it only moves forward, and it goes on while the machine is suspended.
 
 use std::fmt::Debug;
 use std::ops::Add;
@@ -6,27 +6,27 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// A moment on the boot clock: time since the machine started, suspend included.
+/// A moment on the boot clock: the time since the machine started, including time in suspend.
 ///
-/// `std::time::Instant` stands still while a laptop or a VM sleeps, so a lease measured by it would
-/// look fresh after a night in which it ran out elsewhere.
+/// `std::time::Instant` does not count the time in which a laptop or a VM is suspended. A lease measured by
+/// it would look valid after a suspend in which it expired on the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BootInstant(Duration);
 
 impl BootInstant {
-    /// The moment `since_boot` after the machine started.
+    /// The moment that is `since_boot` after the start of the machine.
     #[must_use]
     pub const fn from_boot(since_boot: Duration) -> Self {
         Self(since_boot)
     }
 
-    /// Time from `earlier` to this moment; zero if `earlier` is later.
+    /// The time from `earlier` to this moment. Zero if `earlier` is later.
     #[must_use]
     pub fn saturating_since(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// This moment moved `span` into the past, at most to the start of the clock.
+    /// The moment `span` before this one, but not before the start of the machine.
     #[must_use]
     pub fn saturating_sub(self, span: Duration) -> Self {
         Self(self.0.saturating_sub(span))
@@ -41,16 +41,16 @@ impl Add<Duration> for BootInstant {
     }
 }
 
-/// Where leases read the time. Passed in, so that a test can hold it.
+/// A source of boot time. It is passed in, so that a test can control it.
 pub trait BootClock: Debug + Send + Sync + 'static {
-    /// The present moment.
+    /// The current moment.
     fn boot_now(&self) -> BootInstant;
 }
 
 /// Sleeps until `clock` reads `until`.
 ///
-/// It looks at the clock at least every second: the runtime's timers stand still while the machine is
-/// suspended, so one long sleep would end hours after its moment.
+/// It reads the clock at least every second: the timers of the runtime stop while the machine is suspended,
+/// so one long sleep could end hours too late.
 pub(crate) async fn sleep_until(clock: &dyn BootClock, until: BootInstant) {
     loop {
         let left = until.saturating_since(clock.boot_now());

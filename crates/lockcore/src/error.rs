@@ -2,14 +2,14 @@
 
 use std::error::Error;
 
-/// The lock's server gave no usable answer.
+/// The lock server gave no usable answer.
 ///
-/// "Someone else has it" is never an error: see [`crate::AcquireOutcome`]. After an error the
-/// operation may have taken effect or not; the token tells, on the next attempt.
+/// "Someone else has it" is never an error: see [`crate::AcquireOutcome`]. After an error the operation may
+/// have taken effect or not. To learn it, repeat the operation with the same token.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
-    /// No answer in time, a broken connection, or a server that refuses to serve.
+    /// There was no answer in time, the connection broke, or the server refused the request.
     #[error("could not {doing} the lock")]
     Unavailable {
         /// What we were doing: `acquire`, `renew` or `release`.
@@ -21,7 +21,7 @@ pub enum LockError {
 }
 
 impl LockError {
-    /// `doing` failed because of `source`.
+    /// `doing` (`acquire`, `renew` or `release`) failed because of `source`.
     pub fn unavailable(doing: &'static str, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::Unavailable { doing, source: source.into() }
     }

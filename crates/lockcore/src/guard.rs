@@ -1,4 +1,4 @@
-//! A held lock: kept alive while the guard lives, released by compare and delete.
+//! A lock that we hold: renewed while the guard lives, released by compare and delete.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -8,24 +8,24 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::boot::sleep_until;
-use crate::keeper::{Hold, Keeper};
+use crate::keepalive::{KeepAlive, Shared};
 use crate::{
     Backoff, BootClock, DoneMark, Jitter, Lease, LockBackend, LockError, LockKey, Locks, ReleaseOutcome,
     Token,
 };
 
-/// Tries of a release before the ttl is left to do it.
+/// How often a release is tried before the lock is left to expire.
 const RELEASE_TRIES: u32 = 3;
 
-/// Why a lock can no longer be relied on.
+/// Why a lock cannot be relied on any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Loss {
-    /// The server says that the lock is gone or someone else's: stop the work at once.
+    /// The server says that the lock is gone, or that someone else has it: stop the work at once.
     NotMine,
-    /// It has been renewed as often as it may be. It runs out by itself.
+    /// The lock was renewed as often as allowed. It is not renewed any more and will expire.
     Cap,
-    /// No renewal was acknowledged in time, so nobody knows whether it is still ours.
+    /// No renewal was acknowledged in time, so nobody knows whether the lock is still ours.
     Unreachable,
 }
 
@@ -35,94 +35,94 @@ pub enum Loss {
 pub struct LeaseReport {
     /// Renewals that the server acknowledged.
     pub renewals_ok: u32,
-    /// Renewals that brought no usable answer.
+    /// Renewals without a usable answer.
     pub renewals_failed: u32,
     /// Time since the acquisition was first sent.
     pub held_for: Duration,
-    /// Whether the lock ran into its renewal cap.
+    /// Whether the lock reached its renewal cap.
     pub cap_reached: bool,
 }
 
-/// The end of a lease.
+/// How a release ended.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Release {
-    /// What the server said. After an error the lock runs out by itself.
+    /// What the server said. After an error the lock expires by itself.
     pub outcome: Result<ReleaseOutcome, LockError>,
     /// What became of the lease until then.
     pub report: LeaseReport,
 }
 
-/// A lock that is ours, renewed in the background at each third of its ttl.
+/// A lock that we hold. A task in the background renews it after each third of its ttl.
 ///
-/// Dropping the guard stops the renewals and leaves the lock to its ttl; [`release`](Self::release)
-/// frees it at once.
+/// If the guard is dropped, the renewals stop and the lock expires after its ttl.
+/// [`release`](Self::release) frees the lock at once.
 #[derive(Debug)]
-#[must_use = "a lock that is dropped stands idle until its ttl is over"]
+#[must_use = "if the guard is dropped, nobody can take the lock until its ttl is over"]
 pub struct LeaseGuard {
-    hold: Arc<Hold>,
+    shared: Arc<Shared>,
     backend: Arc<dyn LockBackend>,
     clock: Arc<dyn BootClock>,
     jitter: Arc<Jitter>,
-    keeper: JoinHandle<()>,
+    keepalive: JoinHandle<()>,
     losses: mpsc::UnboundedReceiver<Loss>,
-    /// Nothing more will be told.
-    told_all: bool,
+    /// Whether the last loss was final: no other will come.
+    ended: bool,
 }
 
 impl LeaseGuard {
     pub(crate) fn new(locks: &Locks, key: LockKey, token: Token, lease: Lease, notice: Duration) -> Self {
-        let Locks { backend, clock, keepalive, jitter, .. } = locks;
-        let hold = Arc::new(Hold::new(key, token, lease));
-        let (tell, losses) = mpsc::unbounded_channel();
-        let keeper = Keeper {
-            hold: Arc::clone(&hold),
+        let Locks { backend, clock, renewals, jitter, .. } = locks;
+        let shared = Arc::new(Shared::new(key, token, lease));
+        let (sender, losses) = mpsc::unbounded_channel();
+        let keepalive = KeepAlive {
+            shared: Arc::clone(&shared),
             backend: Arc::clone(backend),
             clock: Arc::clone(clock),
             jitter: Arc::clone(jitter),
             notice,
-            losses: tell,
+            losses: sender,
         };
-        let keeper = keepalive.spawn(keeper.run());
+        let keepalive = renewals.spawn(keepalive.run());
         let (backend, clock, jitter) = (Arc::clone(backend), Arc::clone(clock), Arc::clone(jitter));
-        Self { hold, backend, clock, jitter, keeper, losses, told_all: false }
+        Self { shared, backend, clock, jitter, keepalive, losses, ended: false }
     }
 
     /// The proof that the lock is ours.
     #[must_use]
     pub fn token(&self) -> &Token {
-        &self.hold.token
+        &self.shared.token
     }
 
-    /// The lease as the last acknowledged renewal left it.
+    /// The lease as of the last acknowledged renewal.
     #[must_use]
     pub fn lease(&self) -> Lease {
-        self.hold.state().lease
+        self.shared.state().lease
     }
 
     /// Waits for the next loss.
     ///
-    /// [`Loss::NotMine`] and [`Loss::Cap`] are the last word; afterwards this waits for ever. After
-    /// [`Loss::Unreachable`] the renewals go on: if the server comes back and the lock is still ours,
-    /// trust returns silently ([`lease`](Self::lease) shows it), and otherwise one of the others, or
-    /// `Unreachable` again, is told.
+    /// [`Loss::NotMine`] and [`Loss::Cap`] are final: after them this waits for ever. After
+    /// [`Loss::Unreachable`] the renewals go on. If the server answers again and the lock is still ours, it
+    /// can be trusted again; no value says so, but [`lease`](Self::lease) shows it. Otherwise the next loss
+    /// is `NotMine`, `Cap`, or `Unreachable` again.
     ///
     /// # Cancel safety
     /// Cancel safe: no loss is missed.
     pub async fn lost(&mut self) -> Loss {
-        if self.told_all {
+        if self.ended {
             return pending().await;
         }
-        // No keep-alive, because its runtime is gone: nobody renews, so nobody knows.
+        // `None`: the runtime of the keep-alive is gone. Nobody renews, so nobody knows.
         let loss = self.losses.recv().await;
-        self.told_all = !matches!(loss, Some(Loss::Unreachable));
+        self.ended = !matches!(loss, Some(Loss::Unreachable));
         loss.unwrap_or(Loss::Unreachable)
     }
 
-    /// How the lease has fared so far.
+    /// What became of the lease so far.
     #[must_use]
     pub fn report(&self) -> LeaseReport {
-        let state = *self.hold.state();
+        let state = *self.shared.state();
         LeaseReport {
             renewals_ok: state.lease.renewals(),
             renewals_failed: state.renewals_failed,
@@ -131,27 +131,28 @@ impl LeaseGuard {
         }
     }
 
-    /// Stops the renewals, then deletes the lock if it is still ours and leaves `done` behind.
+    /// Stops the renewals, deletes the lock if it is still ours, and then sets the done marker if `done`
+    /// is given.
     ///
-    /// An unreachable server is tried three times in short order; after that, and when the lease has run
-    /// out anyway, it is left to the ttl.
+    /// If the server does not answer, the release is tried three times within a short time. After that, or
+    /// once the lease has ended, the lock is left to expire.
     ///
     /// # Cancel safety
-    /// If dropped midway the renewals have stopped, and the lock is released or runs out by itself.
+    /// If dropped midway, the renewals have stopped, and the lock is released or expires by itself.
     pub async fn release(self, done: Option<DoneMark>) -> Release {
-        self.keeper.abort();
+        self.keepalive.abort();
         let lease = self.lease();
         let backoff = Backoff::new(Duration::from_millis(10), lease.ttl() / 20);
-        let mut attempt = 0;
+        let mut tries = 0;
         let outcome = loop {
             let outcome = self.try_release(done.as_ref()).await;
-            attempt += 1;
+            tries += 1;
             let trusted = self.clock.boot_now() < lease.trusted_until();
             match outcome {
-                // The server did it at an earlier try, whose reply was lost.
-                Ok(ReleaseOutcome::NotMine) if attempt > 1 && trusted => break Ok(ReleaseOutcome::Released),
-                Err(_) if attempt < RELEASE_TRIES && trusted => {
-                    let pause = backoff.delay(attempt - 1, self.jitter.draw());
+                // An earlier try deleted the lock, and its reply was lost.
+                Ok(ReleaseOutcome::NotMine) if tries > 1 && trusted => break Ok(ReleaseOutcome::Released),
+                Err(_) if tries < RELEASE_TRIES && trusted => {
+                    let pause = backoff.delay(tries - 1, self.jitter.draw());
                     sleep_until(&*self.clock, self.clock.boot_now() + pause).await;
                 }
                 outcome => break outcome,
@@ -159,9 +160,9 @@ impl LeaseGuard {
         };
         let report = self.report();
         if let Ok(ReleaseOutcome::NotMine) = outcome {
-            let Hold { key, token, .. } = &*self.hold;
+            let Shared { key, token, .. } = &*self.shared;
             let held_ms = u64::try_from(report.held_for.as_millis()).unwrap_or(u64::MAX);
-            tracing::warn!(%key, %token, held_ms, "lock was no longer ours at its release");
+            tracing::warn!(%key, %token, held_ms, "lock was no longer ours when it was released");
         }
         Release { outcome, report }
     }
@@ -170,7 +171,7 @@ impl LeaseGuard {
         let give_up = self.clock.boot_now() + self.lease().ttl() / 3;
         tokio::select! {
             biased;
-            outcome = self.backend.release(&self.hold.key, &self.hold.token, done) => outcome,
+            outcome = self.backend.release(&self.shared.key, &self.shared.token, done) => outcome,
             () = sleep_until(&*self.clock, give_up) => {
                 Err(LockError::unavailable("release", "no answer within a third of the ttl"))
             }
@@ -180,6 +181,6 @@ impl LeaseGuard {
 
 impl Drop for LeaseGuard {
     fn drop(&mut self) {
-        self.keeper.abort();
+        self.keepalive.abort();
     }
 }

@@ -1,17 +1,17 @@
-//! The chance in every wait: a stream of bits that its seed determines.
+//! The randomness in waits: a stream of bits that depends only on its seed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use uuid::Uuid;
 
-/// Bits that spread the waits of replicas; nothing but that depends on their quality.
+/// Random bits that spread the waits of processes. They are not good enough for secrets.
 ///
-/// A stream and not the system's generator, so that whoever gives the seed gives the waits.
+/// The seed is passed in, so that a test can repeat the same waits.
 #[derive(Debug)]
 pub struct Jitter(AtomicU64);
 
 impl Jitter {
-    /// The stream of this seed: always the same.
+    /// The stream of this seed. It is always the same.
     #[must_use]
     pub const fn from_seed(seed: u64) -> Self {
         Self(AtomicU64::new(seed))
@@ -28,7 +28,7 @@ impl Jitter {
 }
 
 impl Default for Jitter {
-    /// A stream that no other process has.
+    /// A stream with a random seed.
     fn default() -> Self {
         Self::from_seed(Uuid::new_v4().as_u64_pair().0)
     }

@@ -1,11 +1,11 @@
-//! The name of a lock: prefix, dimension, and one cluster slot for all keys of a job.
+//! The name of a lock, and the two keys that it stands for on the server.
 
 use std::fmt::{self, Display};
 
-/// Keys of one lock: `{<prefix>:<scope>/<name>}:lock`, with `#<shard>` and `@<instant>` where asked.
+/// The keys of one lock: `{<prefix>:<scope>/<name>}:lock`, with `#<shard>` and `@<instant>` where wanted.
 ///
-/// The braces make Redis Cluster hash only what stands between them, so that a lock and its done
-/// marker always live in one slot and one script can touch both.
+/// Redis Cluster hashes only the text between the braces. So a lock and its done marker are always in one
+/// slot, and one script can use both.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LockKey {
     tag: String,
@@ -16,14 +16,13 @@ impl LockKey {
     /// A key for `name` within `scope`.
     ///
     /// # Errors
-    /// [`InvalidKey`] when a part is empty or holds a brace, a slash, white space or a control
-    /// character, or the scope a colon: those would move the key to another slot or make two keys
-    /// collide.
+    /// [`InvalidKey`] when a part is empty or contains a brace, a slash, white space or a control character,
+    /// or when the scope contains a colon: such a key could be in another slot or be equal to another key.
     pub fn new(prefix: &str, scope: &str, name: &str) -> Result<Self, InvalidKey> {
         for (part, text) in [("prefix", prefix), ("scope", scope), ("name", name)] {
             let bad = |c: char| match c {
                 '{' | '}' | '/' => true,
-                // A prefix may have colons, so the last one must be the border to the scope.
+                // A prefix may contain colons, so the last colon must be the one before the scope.
                 ':' => part == "scope",
                 c => c.is_whitespace() || c.is_control(),
             };
@@ -34,27 +33,27 @@ impl LockKey {
         Ok(Self { tag: format!("{{{prefix}:{scope}/{name}}}"), suffix: String::new() })
     }
 
-    /// The key of one shard.
+    /// The same key for one shard.
     #[must_use]
     pub fn shard(mut self, shard: u32) -> Self {
         self.suffix.push_str(&format!("#{shard}"));
         self
     }
 
-    /// The key of one instant, in milliseconds since 1970: for work that may overlap itself.
+    /// The same key for one instant, in milliseconds since 1970: for work that may overlap.
     #[must_use]
     pub fn at(mut self, millis: i64) -> Self {
         self.suffix.push_str(&format!("@{millis}"));
         self
     }
 
-    /// The Redis key that holds the token.
+    /// The key on the server that contains the token.
     #[must_use]
     pub fn lock(&self) -> String {
         format!("{}:lock{}", self.tag, self.suffix)
     }
 
-    /// The Redis key that holds the hint that the work is done.
+    /// The key on the server that contains the done marker.
     #[must_use]
     pub fn done(&self) -> String {
         format!("{}:done{}", self.tag, self.suffix)
@@ -67,14 +66,15 @@ impl Display for LockKey {
     }
 }
 
-/// A part of a key that would not be safe in Redis.
+/// A part of a key that is not allowed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the {part} of a lock key must not be empty or hold braces, slashes{colons} or white space, found {text:?}",
+#[error("the {part} of a lock key must not be empty or contain braces, slashes{colons} or white space, found {text:?}",
     colons = if *part == "scope" { ", colons" } else { "" })]
+#[non_exhaustive]
 pub struct InvalidKey {
     /// Which part: `prefix`, `scope` or `name`.
     pub part: &'static str,
-    /// What stood there.
+    /// The text of that part.
     pub text: String,
 }
 

@@ -1,14 +1,14 @@
-//! How long a lock may be believed: pure arithmetic, no clock and no server.
+//! How long a lock may be trusted: pure arithmetic, without a clock and without a server.
 
 use std::time::Duration;
 
 use crate::BootInstant;
 
-/// One hold of a lock, as its holder may believe in it.
+/// How long the holder of a lock may trust that it has the lock.
 ///
-/// Trust counts from the instant *before* the request was sent, because the server may have started
-/// the expiry at any moment after that; and it ends a margin before the expiry, because two clocks
-/// never run at quite the same rate.
+/// Trust counts from the instant *before* the request was sent, because the server may have started the
+/// expiry at any moment after that. It ends a margin before the expiry, because two clocks never run at
+/// exactly the same rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
     ttl: Duration,
@@ -31,43 +31,43 @@ impl Lease {
         Self { sent_at, renewals: self.renewals.saturating_add(1), ..self }
     }
 
-    /// What is taken off the ttl: 1 % for clock rates and 5 ms for timers.
+    /// How long before the expiry trust ends: 1 % of the ttl for the rates of clocks, and 5 ms for timers.
     #[must_use]
     pub fn margin(ttl: Duration) -> Duration {
         ttl / 100 + Duration::from_millis(5)
     }
 
-    /// From this moment on the lock must not be believed.
+    /// From this moment on the lock must not be trusted.
     #[must_use]
     pub fn trusted_until(&self) -> BootInstant {
         let expiry = (self.sent_at + self.ttl).min(self.life_ends());
         expiry.saturating_sub(Self::margin(self.ttl))
     }
 
-    /// When the next renewal is due; `None` once the cap is reached.
+    /// When the next renewal is due. `None` once the cap is reached.
     #[must_use]
     pub fn renewal_due(&self) -> Option<BootInstant> {
         let capped = self.renewals >= self.max_renewals || self.sent_at + self.ttl >= self.life_ends();
         (!capped).then(|| self.sent_at + self.ttl / 3)
     }
 
-    /// The expiry that a renewal sent at `now` may ask for; `None` once the lock's life is over.
+    /// The ttl that a renewal sent at `now` may ask for. `None` once the life of the lock has ended.
     ///
-    /// It is the full ttl, but never beyond [`life_ends`](Self::life_ends): renewals whose replies are
-    /// lost are not counted, and without this bound they would keep a lock alive for ever.
+    /// It is the full ttl, but never reaches beyond [`life_ends`](Self::life_ends). Renewals without a reply
+    /// are not counted; without this limit they could keep a lock alive for ever.
     #[must_use]
     pub fn renewal_ttl(&self, now: BootInstant) -> Option<Duration> {
         let left = self.life_ends().saturating_since(now);
         (left >= Duration::from_millis(1)).then(|| left.min(self.ttl))
     }
 
-    /// When the lock is gone at the latest, however often it is renewed.
+    /// When the lock expires at the latest, however often it is renewed.
     #[must_use]
     pub fn life_ends(&self) -> BootInstant {
         self.granted_at + Self::longest_life(self.ttl, self.max_renewals)
     }
 
-    /// The longest a lock can live: its ttl and `max_renewals` thirds of it.
+    /// The longest time that a lock can live: its ttl and `max_renewals` thirds of it.
     #[must_use]
     pub fn longest_life(ttl: Duration, max_renewals: u32) -> Duration {
         ttl.saturating_add((ttl / 3).saturating_mul(max_renewals))
@@ -85,7 +85,7 @@ impl Lease {
         self.ttl
     }
 
-    /// How often it has been renewed.
+    /// How often the lock was renewed.
     #[must_use]
     pub const fn renewals(&self) -> u32 {
         self.renewals

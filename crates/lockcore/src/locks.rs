@@ -1,4 +1,4 @@
-//! Taking a lock: one try or a bounded wait, and never a doubt left behind.
+//! Taking a lock: one try or a bounded wait. A token whose outcome stayed unknown is released afterwards.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,146 +10,154 @@ use uuid::Uuid;
 use crate::boot::sleep_until;
 use crate::{
     AcquireOutcome, AcquireRequest, Backoff, BootClock, BootInstant, Holder, Jitter, Lease, LeaseGuard,
-    LockBackend, LockError, LockKey, Token,
+    LockBackend, LockError,
 };
 
-/// Locks on one backend, kept alive on one runtime. Cheap to clone.
+/// The locks of one backend. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Locks {
     pub(crate) backend: Arc<dyn LockBackend>,
     pub(crate) clock: Arc<dyn BootClock>,
-    pub(crate) keepalive: Handle,
+    /// The runtime of the renewals and of the clean-ups.
+    pub(crate) renewals: Handle,
     pub(crate) jitter: Arc<Jitter>,
-    /// Releases of tokens that may have taken a lock without our learning it.
-    strays: Arc<Mutex<JoinSet<()>>>,
+    /// Releases of tokens that may have taken a lock although we got no answer.
+    cleanups: Arc<Mutex<JoinSet<()>>>,
 }
 
 /// How long to wait for a lock, and how long to keep it.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Terms {
-    /// How long to wait while the lock is held or its server unreachable. Zero: one try, and one more
-    /// if the outcome of the first is unknown.
-    pub patience: Duration,
-    /// How often the lock is renewed: with ttl T it lives T + `max_renewals`·T/3 at most.
+    /// How long to wait while the lock is held or its server does not answer. Zero: one try, and a second
+    /// one if the outcome of the first is unknown.
+    pub max_wait: Duration,
+    /// How often the lock is renewed: with the ttl T it lives for T + `max_renewals`·T/3 at most.
     pub max_renewals: u32,
-    /// How long before the end of trust a loss by [`Loss::Unreachable`](crate::Loss::Unreachable) or
-    /// [`Loss::Cap`](crate::Loss::Cap) is told, so that the work can end while the lock still stands.
-    /// At most a third of the ttl; more is taken as that.
+    /// How long before the end of trust [`Loss::Unreachable`](crate::Loss::Unreachable) and
+    /// [`Loss::Cap`](crate::Loss::Cap) are reported, so that the work can stop while the lock is still
+    /// held. At most a third of the ttl; a longer time counts as a third.
     pub notice: Duration,
 }
 
 impl Terms {
-    /// Terms without patience.
+    /// Terms that do not wait.
     #[must_use]
     pub const fn new(max_renewals: u32, notice: Duration) -> Self {
-        Self { patience: Duration::ZERO, max_renewals, notice }
+        Self { max_wait: Duration::ZERO, max_renewals, notice }
     }
 
     /// The same terms with a bounded wait.
     #[must_use]
-    pub const fn patience(self, patience: Duration) -> Self {
-        Self { patience, ..self }
+    pub const fn max_wait(self, max_wait: Duration) -> Self {
+        Self { max_wait, ..self }
     }
 }
 
-/// The answer to an acquisition. Not getting the lock is an answer, not an error.
+/// What an acquisition came to. "Someone else has it" is an answer, not an error.
 #[derive(Debug)]
-#[must_use = "a lock that is dropped stands idle until its ttl is over"]
+#[must_use = "if the guard is dropped, nobody can take the lock until its ttl is over"]
 #[non_exhaustive]
 pub enum Acquisition {
-    /// It is ours, for as long as the guard lives and nothing is [lost](LeaseGuard::lost).
+    /// The lock is ours, as long as the guard lives and reports no [loss](LeaseGuard::lost).
     Acquired(LeaseGuard),
     /// Someone else has it.
     Held {
-        /// Who, and for what.
+        /// Who has it, and for what.
         holder: Holder,
         /// How long the lock lives if nobody renews it. `None` if it has no expiry: only a key that
         /// somebody set by hand has none.
         remaining: Option<Duration>,
     },
-    /// The work it would be taken for has been done. A hint, never a proof.
+    /// The done marker names the subject of the request. A hint, not a proof.
     Done,
 }
 
 impl Locks {
-    /// Locks on `backend`, with leases judged by `clock`.
+    /// The locks of `backend`, with leases judged by `clock`.
     ///
-    /// `keepalive` runs the renewals. It needs time enabled, and threads that no work can block.
+    /// `renewals` is the runtime that renews them. It needs time enabled, and no other work may block its
+    /// threads.
     #[must_use]
-    pub fn new(backend: Arc<dyn LockBackend>, clock: Arc<dyn BootClock>, keepalive: Handle) -> Self {
-        Self { backend, clock, keepalive, jitter: Arc::default(), strays: Arc::default() }
+    pub fn new(backend: Arc<dyn LockBackend>, clock: Arc<dyn BootClock>, renewals: Handle) -> Self {
+        Self { backend, clock, renewals, jitter: Arc::default(), cleanups: Arc::default() }
     }
 
-    /// The same locks with waits drawn from `jitter`.
+    /// The same locks with the random part of their waits from `jitter`.
     #[must_use]
     pub fn with_jitter(self, jitter: Arc<Jitter>) -> Self {
         Self { jitter, ..self }
     }
 
-    /// Takes a lock, waiting within `terms.patience` with exponential backoff and full jitter.
+    /// Takes a lock. Waits for at most `terms.max_wait`, with exponential backoff and full jitter.
     ///
-    /// A try whose outcome is unknown is repeated with the same token, and trust counts from the first
-    /// send of that token. When the first send can no longer be believed the wait goes on with a new
-    /// token of the same instance and subject: see [`LeaseGuard::token`].
+    /// A try without an answer is repeated with the same token; trust then counts from the first send of
+    /// that token. Once the first send is so old that a lock by it would not be trusted any more, the wait
+    /// goes on with a new token of the same instance and subject: see [`LeaseGuard::token`].
     ///
-    /// Give every call a token of its own: one that was left in doubt by an earlier call may be released
-    /// in the background at any moment.
+    /// Give each call a token of its own: a token of an earlier call that got no answer may be released in
+    /// the background at any moment.
     ///
     /// Call it on a Tokio runtime with time enabled.
     ///
     /// # Errors
-    /// [`LockError::Unavailable`] when the last try brought no usable answer, or one so late that the
-    /// lease had run out.
+    /// [`LockError::Unavailable`] when the last try got no usable answer, or got it so late that the lease
+    /// had ended.
     ///
     /// # Cancel safety
-    /// May be dropped at any time: a token that may have taken the lock by then is released on the
-    /// keep-alive runtime, for at most one ttl.
+    /// May be dropped at any time. If its token may have taken the lock by then, a task on the runtime of
+    /// the renewals tries for at most one ttl to release it.
     pub async fn acquire(&self, request: AcquireRequest, terms: Terms) -> Result<Acquisition, LockError> {
         let clock = &*self.clock;
-        let give_up = clock.boot_now() + terms.patience;
+        let give_up = clock.boot_now() + terms.max_wait;
         let backoff = Backoff::new(Duration::from_millis(20), (request.ttl / 4).min(Duration::from_secs(1)));
-        let mut bid = Bid::new(self, request);
+        let mut asking = Asking::new(self, request);
         let mut unknown_in_a_row = 0;
-        let mut attempt = 0;
+        let mut tries = 0;
         loop {
-            bid.start_over_if_stale();
-            let outcome = bid.send().await;
+            asking.replace_token_if_stale();
+            let outcome = asking.send().await;
             unknown_in_a_row = if outcome.is_err() { unknown_in_a_row + 1 } else { 0 };
             let no = match outcome {
-                Ok(AcquireOutcome::Acquired) => return Ok(Acquisition::Acquired(bid.win(terms))),
-                Ok(AcquireOutcome::Done) => return Ok(Acquisition::Done),
-                Ok(AcquireOutcome::Held { holder, remaining }) => Ok(Acquisition::Held { holder, remaining }),
+                Ok((AcquireOutcome::Acquired, since)) => {
+                    return Ok(Acquisition::Acquired(asking.into_guard(since, terms)));
+                }
+                Ok((AcquireOutcome::Done, _)) => return Ok(Acquisition::Done),
+                Ok((AcquireOutcome::Held { holder, remaining }, _)) => {
+                    Ok(Acquisition::Held { holder, remaining })
+                }
                 Err(error) => Err(error),
             };
             let now = clock.boot_now();
-            // One unknown outcome is looked into even when the patience is over.
-            let look_again = unknown_in_a_row == 1 && !bid.is_stale(now);
-            if now >= give_up && !look_again {
+            // After one unknown outcome there is a second try, even when the time to wait is over.
+            let ask_again = unknown_in_a_row == 1 && !asking.is_stale(now);
+            if now >= give_up && !ask_again {
                 return no;
             }
-            let until = if look_again {
+            let until = if ask_again {
                 now + backoff.delay(0, self.jitter.draw())
             } else {
-                give_up.min(now + backoff.delay(attempt, self.jitter.draw()))
+                give_up.min(now + backoff.delay(tries, self.jitter.draw()))
             };
             sleep_until(clock, until).await;
-            attempt += 1;
+            tries += 1;
         }
     }
 
-    /// Releases a token in the background until the server says that it is gone, for at most its ttl.
-    fn release_stray(&self, key: LockKey, token: Token, ttl: Duration) {
+    /// Releases the token of `request` in the background: tries until the server answers, for at most one
+    /// ttl.
+    fn release_in_background(&self, request: AcquireRequest) {
+        let AcquireRequest { key, token, ttl, .. } = request;
         let Self { backend, clock, jitter, .. } = self.clone();
         let release = async move {
             let expired = clock.boot_now() + ttl;
             let backoff = Backoff::new(Duration::from_millis(50), (ttl / 4).min(Duration::from_secs(2)));
             let until_released = async {
-                let mut attempt = 0;
+                let mut tries = 0;
                 while let Err(error) = backend.release(&key, &token, None).await {
-                    tracing::debug!(%key, %token, %error, "stray token not released yet");
-                    sleep_until(&*clock, clock.boot_now() + backoff.delay(attempt, jitter.draw())).await;
-                    attempt += 1;
+                    tracing::debug!(%key, %token, %error, "could not yet release a lock that may be ours");
+                    sleep_until(&*clock, clock.boot_now() + backoff.delay(tries, jitter.draw())).await;
+                    tries += 1;
                 }
             };
             tokio::select! {
@@ -158,31 +166,33 @@ impl Locks {
                 () = sleep_until(&*clock, expired) => {}
             }
         };
-        let mut strays = self.strays.lock().unwrap_or_else(PoisonError::into_inner);
-        while strays.try_join_next().is_some() {}
-        strays.spawn_on(release, &self.keepalive);
+        let mut cleanups = self.cleanups.lock().unwrap_or_else(PoisonError::into_inner);
+        while cleanups.try_join_next().is_some() {}
+        cleanups.spawn_on(release, &self.renewals);
     }
 }
 
-/// A token on its way to the server, and since when we do not know what it did there.
-struct Bid<'a> {
+/// One acquisition under way. If it ends without a guard although its token may have taken the lock, the
+/// token is released in the background.
+struct Asking<'a> {
     locks: &'a Locks,
     request: AcquireRequest,
-    /// The instant before the first send that may have taken the lock without our learning it.
-    doubt: Option<BootInstant>,
+    /// The instant before the first send of this token that may have taken the lock.
+    unknown_since: Option<BootInstant>,
 }
 
-impl<'a> Bid<'a> {
+impl<'a> Asking<'a> {
     fn new(locks: &'a Locks, request: AcquireRequest) -> Self {
-        Self { locks, request, doubt: None }
+        Self { locks, request, unknown_since: None }
     }
 
-    /// Sends the token once. `Acquired` is only answered while the lease can be believed.
-    async fn send(&mut self) -> Result<AcquireOutcome, LockError> {
+    /// Sends the token once. Gives the answer and the instant from which trust counts. Answers `Acquired`
+    /// only while the lease can be trusted.
+    async fn send(&mut self) -> Result<(AcquireOutcome, BootInstant), LockError> {
         let clock = &*self.locks.clock;
-        let earlier = self.doubt;
-        // In doubt from before the send: this future may be dropped at the next await.
-        let since = *self.doubt.get_or_insert_with(|| clock.boot_now());
+        let earlier = self.unknown_since;
+        // Set before the send, because this future may be dropped at the next await.
+        let since = *self.unknown_since.get_or_insert_with(|| clock.boot_now());
         let useless_from = Lease::granted(since, self.request.ttl, 0).trusted_until();
         let outcome = tokio::select! {
             biased;
@@ -190,49 +200,49 @@ impl<'a> Bid<'a> {
             outcome = self.locks.backend.acquire(&self.request) => outcome,
         }?;
         match outcome {
-            // The timer may be up to a second late after a suspend; the clock is not.
+            // After a suspend the timer may be up to a second late; the clock is not.
             AcquireOutcome::Acquired if clock.boot_now() >= useless_from => Err(too_late()),
-            AcquireOutcome::Acquired => Ok(outcome),
-            // This send did nothing. What an earlier one did, or may do yet, stays unknown.
+            AcquireOutcome::Acquired => Ok((outcome, since)),
+            // This send took no lock. An earlier one without an answer may have, or still may.
             AcquireOutcome::Held { .. } | AcquireOutcome::Done => {
-                self.doubt = earlier;
-                Ok(outcome)
+                self.unknown_since = earlier;
+                Ok((outcome, since))
             }
         }
     }
 
-    /// Whether an answer "yours" to this token could no longer be believed.
+    /// Whether a lock that an earlier send took could not be trusted any more.
     fn is_stale(&self, now: BootInstant) -> bool {
-        self.doubt.is_some_and(|since| now >= Lease::granted(since, self.request.ttl, 0).trusted_until())
+        self.unknown_since
+            .is_some_and(|since| now >= Lease::granted(since, self.request.ttl, 0).trusted_until())
     }
 
-    fn start_over_if_stale(&mut self) {
+    fn replace_token_if_stale(&mut self) {
         if self.is_stale(self.locks.clock.boot_now()) {
-            self.let_go();
+            self.clean_up();
             self.request.token = self.request.token.reissued(Uuid::new_v4());
         }
     }
 
-    fn win(mut self, terms: Terms) -> LeaseGuard {
-        let since = self.doubt.take().unwrap_or_else(|| self.locks.clock.boot_now());
+    fn into_guard(mut self, since: BootInstant, terms: Terms) -> LeaseGuard {
+        self.unknown_since = None;
         let lease = Lease::granted(since, self.request.ttl, terms.max_renewals);
         LeaseGuard::new(self.locks, self.request.key.clone(), self.request.token.clone(), lease, terms.notice)
     }
 
-    fn let_go(&mut self) {
-        if self.doubt.take().is_some() {
-            let AcquireRequest { key, token, ttl, .. } = self.request.clone();
-            self.locks.release_stray(key, token, ttl);
+    fn clean_up(&mut self) {
+        if self.unknown_since.take().is_some() {
+            self.locks.release_in_background(self.request.clone());
         }
     }
 }
 
-impl Drop for Bid<'_> {
+impl Drop for Asking<'_> {
     fn drop(&mut self) {
-        self.let_go();
+        self.clean_up();
     }
 }
 
 fn too_late() -> LockError {
-    LockError::unavailable("acquire", "no answer before the lease would have run out")
+    LockError::unavailable("acquire", "no answer before the lease would have ended")
 }

@@ -1,4 +1,4 @@
-//! Locks of one process, for the embedded mode: no server, the same rules.
+//! Locks in the memory of one process: no server, the same rules.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,21 +9,20 @@ use crate::{
     LockError, LockKey, ReleaseOutcome, RenewOutcome, Token,
 };
 
-/// A table of locks in this process's memory. It never fails.
+/// A table of locks in the memory of this process. It never fails.
 #[derive(Debug)]
-pub struct MemoryBackend {
+pub(crate) struct MemoryBackend {
     clock: Arc<dyn BootClock>,
     table: Mutex<Table>,
 }
 
 impl MemoryBackend {
     /// An empty table whose expiries are judged by `clock`.
-    #[must_use]
-    pub fn new(clock: Arc<dyn BootClock>) -> Self {
+    pub(crate) fn new(clock: Arc<dyn BootClock>) -> Self {
         Self { clock, table: Mutex::new(Table::default()) }
     }
 
-    /// One step on the table, atomic because the table is locked meanwhile.
+    /// Runs one step on the table. The step is atomic, because the table is locked meanwhile.
     fn step<'a, T>(
         &'a self,
         step: impl FnOnce(&mut Table, BootInstant) -> T + Send + 'a,
@@ -99,16 +98,16 @@ impl LockBackend for MemoryBackend {
     }
 }
 
-/// Values that expire, as Redis keeps them.
+/// Values that expire, as in Redis.
 #[derive(Debug, Default)]
 struct Table {
     entries: HashMap<String, (String, BootInstant)>,
-    /// How many entries were alive when the expired ones were last thrown out.
+    /// How many entries had not expired when the expired ones were last removed.
     alive: usize,
 }
 
 impl Table {
-    /// The value and how long it lives yet, if it has not expired.
+    /// The value and the time until it expires, if it has not expired.
     fn get(&self, key: &str, now: BootInstant) -> Option<(&str, Duration)> {
         let (value, expiry) = self.entries.get(key)?;
         let remaining = expiry.saturating_since(now);
@@ -117,8 +116,8 @@ impl Table {
 
     fn set(&mut self, key: String, value: &str, ttl: Duration, now: BootInstant) {
         self.entries.insert(key, (value.into(), now + ttl));
-        // Keys of past instants are never asked for again. Sweeping at each doubling keeps the table
-        // small and costs nothing on the whole.
+        // Nobody asks for the keys of past instants again. Expired entries are removed each time the table
+        // has doubled: it stays small, and the cost of one `set` is constant on average.
         if self.entries.len() > 64.max(2 * self.alive) {
             self.entries.retain(|_, (_, expiry)| *expiry > now);
             self.alive = self.entries.len();
@@ -131,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_of_past_instants_do_not_pile_up() {
+    fn keys_of_past_instants_do_not_accumulate() {
         let mut table = Table::default();
         let ttl = Duration::from_secs(1);
         for second in 0..10_000_u64 {

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-use crate::{BootClock, LockBackend, MemoryBackend};
+use crate::memory::MemoryBackend;
+use crate::{BootClock, LockBackend};
 
 /// The longest wait for one reply or one connection, whatever the ttl.
 const LONGEST_TIMEOUT: Duration = Duration::from_millis(500);

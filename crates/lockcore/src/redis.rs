@@ -1,4 +1,4 @@
-//! Locks on a Redis server. The one file that knows the client.
+//! Locks on a Redis server. No other file names the Redis client.
 
 use std::fmt::{self, Debug};
 use std::future::poll_fn;
@@ -26,9 +26,9 @@ const EXAMPLE: &str = "write for example redis://127.0.0.1:6379/0";
 
 /// Locks on one Redis server (7 or 6), reached over two connections.
 ///
-/// Acquisitions and releases share one, renewals have the other, so that a burst of acquisitions never
-/// stands in front of a renewal. Both are opened at first use and after a failure; a call that fails is
-/// not repeated here, since only the caller knows how long it may wait.
+/// Acquisitions and releases share one connection and renewals have the other, so that no renewal waits
+/// behind a burst of acquisitions. Each is opened at the first call and again after a failure. A failed
+/// call is not repeated here: only the caller knows how long it may wait.
 pub(crate) struct RedisBackend {
     requests: Link,
     renewals: Link,
@@ -109,7 +109,7 @@ impl LockBackend for RedisBackend {
     }
 }
 
-/// Redis counts whole milliseconds and refuses an expiry of none.
+/// Redis counts whole milliseconds and refuses an expiry of 0.
 fn millis(ttl: Duration) -> u64 {
     u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX).max(1)
 }
@@ -123,30 +123,30 @@ fn acquire_outcome(reply: Vec<Value>) -> RedisResult<AcquireOutcome> {
         "acquired" => Ok(AcquireOutcome::Acquired),
         "done" => Ok(AcquireOutcome::Done),
         _ => {
-            // A key that somebody set by hand may hold anything.
+            // A key that somebody set by hand may hold any bytes.
             let holder: Vec<u8> = from_redis_value(next())?;
             let holder = String::from_utf8_lossy(&holder);
             let left: i64 = from_redis_value(next())?;
-            // Nor need it have an expiry (-1).
+            // It may also have no expiry: -1.
             let remaining = u64::try_from(left).ok().map(Duration::from_millis);
             Ok(AcquireOutcome::Held { holder: Holder::from_value(&holder), remaining })
         }
     }
 }
 
-/// One connection that lives on one runtime and is replaced when it is in doubt.
+/// A connection that lives on one runtime, and is replaced when it cannot be relied on any more.
 struct Link {
     client: Client,
     config: ConnectionManagerConfig,
     runtime: Handle,
     server: String,
     password: Option<String>,
-    wire: Mutex<Wire>,
+    connection: Mutex<Connection>,
 }
 
-/// The connection of the moment, and how many replies it has brought.
+/// The current connection, and how many replies it has brought.
 #[derive(Clone)]
-struct Wire {
+struct Connection {
     manager: ConnectionManager,
     replies: Arc<AtomicU64>,
 }
@@ -157,13 +157,13 @@ impl Link {
             .with_time(Duration::from_secs(5))
             .with_interval(Duration::from_secs(1))
             .with_retries(3);
-        // Without the user timeout the kernel stays on a dead path for a quarter of an hour.
+        // Without the user timeout the kernel would keep a dead network path for a quarter of an hour.
         let tcp = TcpSettings::default()
             .set_nodelay(true)
             .set_keepalive(keepalive)
             .set_user_timeout(Duration::from_secs(2));
         let info = connection_info(url)?.set_tcp_settings(tcp);
-        // The client's own retries would block every caller in their backoff, nine seconds by default.
+        // With its own retries the client would block every caller in its backoff, nine seconds by default.
         let config = ConnectionManagerConfig::new()
             .set_connection_timeout(Some(timeout))
             .set_response_timeout(Some(timeout))
@@ -172,41 +172,41 @@ impl Link {
         let server = info.addr().to_string();
         let password = info.redis_settings().password().map(Into::into);
         let client = Client::open(info)?;
-        let wire = Mutex::new(Wire::open(&client, &config, &runtime)?);
-        Ok(Self { client, config, runtime, server, password, wire })
+        let connection = Mutex::new(Connection::open(&client, &config, &runtime)?);
+        Ok(Self { client, config, runtime, server, password, connection })
     }
 
-    /// Runs a script; replaces the connection if that leaves it in doubt.
+    /// Runs a script. Replaces the connection if the outcome says that it cannot be relied on.
     async fn invoke<T: FromRedisValue + Send + Sync>(&self, script: &ScriptInvocation<'_>) -> RedisResult<T> {
-        let mut wire = self.wire().clone();
-        let heard = wire.replies.load(Ordering::Relaxed);
-        let call = script.invoke_async(&mut wire.manager);
+        let mut connection = self.current().clone();
+        let replies = connection.replies.load(Ordering::Relaxed);
+        let call = script.invoke_async(&mut connection.manager);
         let result = within(&self.runtime, Box::pin(call)).await;
-        let silent = wire.replies.load(Ordering::Relaxed) == heard;
+        let silent = connection.replies.load(Ordering::Relaxed) == replies;
         match &result {
-            Err(error) if in_doubt(error, silent) => self.replace(&wire),
-            _ => _ = wire.replies.fetch_add(1, Ordering::Relaxed),
+            Err(error) if must_reconnect(error, silent) => self.replace(&connection),
+            _ => _ = connection.replies.fetch_add(1, Ordering::Relaxed),
         }
         result
     }
 
-    /// Lets the next call open a new connection, unless another call has already seen to it.
-    fn replace(&self, failed: &Wire) {
-        let mut wire = self.wire();
-        if Arc::ptr_eq(&wire.replies, &failed.replies)
-            && let Ok(fresh) = Wire::open(&self.client, &self.config, &self.runtime)
+    /// Lets the next call open a new connection, unless another call has replaced this one already.
+    fn replace(&self, failed: &Connection) {
+        let mut current = self.current();
+        if Arc::ptr_eq(&current.replies, &failed.replies)
+            && let Ok(fresh) = Connection::open(&self.client, &self.config, &self.runtime)
         {
-            *wire = fresh;
+            *current = fresh;
         }
     }
 
-    fn wire(&self) -> MutexGuard<'_, Wire> {
-        self.wire.lock().unwrap_or_else(PoisonError::into_inner)
+    fn current(&self) -> MutexGuard<'_, Connection> {
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn unavailable(&self, doing: &'static str, error: RedisError) -> LockError {
         match &self.password {
-            // A server that does not know AUTH repeats its arguments in the error.
+            // A server that does not know AUTH repeats the arguments of the command in its error.
             Some(password) if !password.is_empty() && error.to_string().contains(password.as_str()) => {
                 LockError::unavailable(doing, error.to_string().replace(password.as_str(), "***"))
             }
@@ -215,7 +215,7 @@ impl Link {
     }
 }
 
-impl Wire {
+impl Connection {
     fn open(client: &Client, config: &ConnectionManagerConfig, runtime: &Handle) -> RedisResult<Self> {
         let _inside = runtime.enter();
         let manager = ConnectionManager::new_lazy_with_config(client.clone(), config.clone())?;
@@ -223,24 +223,24 @@ impl Wire {
     }
 }
 
-/// Whether a connection must not be used again after `error`; `silent` when it has brought no reply
-/// since the request was sent.
-fn in_doubt(error: &RedisError, silent: bool) -> bool {
+/// Whether a connection must not be used again after `error`. `silent`: it has brought no reply, to any
+/// call, since the request was sent.
+fn must_reconnect(error: &RedisError, silent: bool) -> bool {
     match error.kind() {
-        // A timeout on a connection that answers others is a slow request. On a silent one the path
-        // may be dead, and the manager itself would stay on it for as long as the kernel does.
+        // If the connection answers other calls, this request was slow. If it is silent, the network path
+        // may be dead, and the manager would keep it for as long as the kernel does.
         ErrorKind::Io if error.is_timeout() => silent,
-        // The manager reconnects by itself, once, at this moment; if that fails, it would hand the
-        // failure to the next caller, however much later that is.
+        // The manager reconnects by itself, once, right now. If that fails, the next call would get that
+        // failure, however much later it comes.
         ErrorKind::Io => true,
-        // A failover has made our server a replica. The name may lead to the new one by now.
+        // A failover has made our server a replica. Its name may lead to the new master by now.
         ErrorKind::Server(ServerErrorKind::ReadOnly | ServerErrorKind::MasterDown) => true,
         _ => error.is_unrecoverable_error(),
     }
 }
 
-/// Polls `call` inside `runtime`, whichever thread does the polling: the socket, the timers and the
-/// driver task that it makes belong to that runtime and are served by it.
+/// Polls `call` inside `runtime`, on whatever thread: the socket, the timers and the driver task that it
+/// creates then belong to that runtime.
 async fn within<T>(runtime: &Handle, mut call: BoxFuture<'_, T>) -> T {
     poll_fn(|context| {
         let _inside = runtime.enter();
@@ -257,7 +257,7 @@ pub(crate) fn check_url(url: &str) -> Result<(), InvalidUrl> {
 
 /// Where the server is, and who we are there.
 fn connection_info(url: &str) -> Result<ConnectionInfo, InvalidUrl> {
-    // Read apart from the client, which says of whatever it cannot read that it "did not parse".
+    // Parsed here first: of any mistake the client would only say that the URL "did not parse".
     let url = Url::parse(url).map_err(|error| InvalidUrl::new(error.to_string(), EXAMPLE))?;
     let is_socket = url.scheme().ends_with("unix");
     if is_socket && (url.host().is_some() || url.path().trim_matches('/').is_empty()) {
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_of_an_address_that_the_client_knows_is_taken() {
+    fn every_form_of_a_url_that_the_client_knows_is_taken() {
         for url in [
             "redis://127.0.0.1:6379/0",
             "redis://user:pass@host",
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_no_server_can_have_is_refused_in_words() {
+    fn a_url_that_no_server_can_have_is_refused_in_words() {
         for (url, problem) in [
             ("redis://", "it names no host"),
             ("redis:///0", "it names no host"),

@@ -1,32 +1,32 @@
-//! Proof of who holds a lock: new for every acquisition, readable in redis-cli.
+//! The proof of who holds a lock: new for each acquisition, and readable in redis-cli.
 
 use std::fmt::{self, Display};
 
 use uuid::Uuid;
 
-/// `<instance>|<subject>|<uuid>`: unique to one acquisition.
+/// `<instance>|<subject>|<uuid>`: a value that belongs to one acquisition.
 ///
-/// Release and renewal compare the whole value, so a process never touches a lock that another
-/// process, or an earlier acquisition of its own, has left behind.
+/// Release and renewal compare the whole value. So a process never touches the lock of another process, nor
+/// one of an earlier acquisition of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Token(String);
 
 impl Token {
-    /// A fresh token. `subject` says what the lock is held for (a firing's instant, say).
+    /// A new token of the process `instance`. `subject` says what the lock is held for: the instant of the
+    /// work, for example. A `|` in either is replaced by `_`.
     #[must_use]
     pub fn new(instance: &str, subject: &str, unique: Uuid) -> Self {
         let clean = |text: &str| text.replace('|', "_");
         Self(format!("{}|{}|{}", clean(instance), clean(subject), unique.simple()))
     }
 
-    /// The same instance and subject with a new unique part: for an acquisition that starts over.
-    #[must_use]
-    pub fn reissued(&self, unique: Uuid) -> Self {
+    /// The same instance and subject with a new unique part, for an acquisition that starts again.
+    pub(crate) fn reissued(&self, unique: Uuid) -> Self {
         let named = self.0.rsplit_once('|').map_or(self.0.as_str(), |(named, _)| named);
         Self(format!("{named}|{}", unique.simple()))
     }
 
-    /// The value as it stands in Redis.
+    /// The value as the server stores it.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -39,7 +39,7 @@ impl Display for Token {
     }
 }
 
-/// Who holds a lock, as the losers of an acquisition learn it.
+/// Who holds a lock, as others learn it when they cannot take it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Holder {
@@ -50,7 +50,7 @@ pub struct Holder {
 }
 
 impl Holder {
-    /// Reads a token's value; text of another shape (a foreign lock) becomes the instance, whole.
+    /// Reads the value of a token. A value of another form, which is not ours, becomes the instance as it is.
     #[must_use]
     pub fn from_value(value: &str) -> Self {
         let mut parts = value.splitn(3, '|');
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_cannot_forge_the_parts_of_a_token() {
+    fn a_name_with_a_bar_cannot_change_the_parts_of_a_token() {
         let token = Token::new("web|1", "no|on", Uuid::from_u128(1));
         let holder = Holder::from_value(token.as_str());
         assert_eq!((holder.instance.as_str(), holder.subject.as_str()), ("web_1", "no_on"));

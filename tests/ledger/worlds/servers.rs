@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use lockcore::{
     AcquireOutcome, AcquireRequest, BootClock, BootInstant, BoxFuture, DoneMark, LockBackend, LockError,
-    LockKey, MemoryBackend, ReleaseOutcome, RenewOutcome, Token,
+    LockKey, ReleaseOutcome, RenewOutcome, Token,
 };
 
 use super::plan::Tick;
@@ -32,7 +32,7 @@ pub(crate) fn ledger_time(at: Tick) -> Millis {
 #[derive(Debug)]
 pub(crate) struct LockServer {
     clock: Arc<ServerClock>,
-    table: MemoryBackend,
+    table: Arc<dyn LockBackend>,
     /// Everything it was asked to do, as a copy of it would be told, a while later.
     log: Vec<(Tick, Order)>,
 }
@@ -65,7 +65,7 @@ impl BootClock for ServerClock {
 impl LockServer {
     pub(crate) fn new() -> Self {
         let clock = Arc::<ServerClock>::default();
-        Self { table: MemoryBackend::new(clock.clone()), clock, log: Vec::new() }
+        Self { table: lockcore::in_process(clock.clone()), clock, log: Vec::new() }
     }
 
     pub(crate) fn carry_out(&mut self, at: Tick, order: Order) -> Said {
@@ -76,14 +76,14 @@ impl LockServer {
 
     /// It forgets all.
     pub(crate) fn flush(&mut self) {
-        self.table = MemoryBackend::new(self.clock.clone());
+        self.table = lockcore::in_process(self.clock.clone());
         self.log.clear();
     }
 
     /// A copy takes over that had not yet heard of anything after `until`.
     pub(crate) fn fail_over(&mut self, until: Tick) {
         self.log.retain(|(at, _)| *at <= until);
-        self.table = MemoryBackend::new(self.clock.clone());
+        self.table = lockcore::in_process(self.clock.clone());
         for (at, order) in self.log.clone() {
             self.apply(at, &order);
         }

@@ -4,16 +4,16 @@
 -- KEYS[2]  the done marker of the same lock
 -- ARGV[1]  token, unique to this acquisition
 -- ARGV[2]  ttl in milliseconds
--- ARGV[3]  subject that need not be done twice, or '' to take the lock whatever has been done
+-- ARGV[3]  the subject to look for in the done marker, or '' not to read the marker
 --
 -- Returns  {'acquired'}                       it is ours, now or since an earlier send of this token
---          {'done'}                           the marker names the subject
---          {'held', token, milliseconds}      who has it, and how long yet (-1: without expiry)
+--          {'done'}                           the marker contains the subject
+--          {'held', token, milliseconds}      who has it, and the time until it expires (-1: no expiry)
 
 local holder = redis.call('GET', KEYS[1])
 
--- A repeated send whose first reply was lost. The expiry stays as it is: the holder counts its trust
--- from the first send.
+-- The token is sent again because the first reply was lost. The expiry does not change: the holder
+-- counts its trust from the first send.
 if holder == ARGV[1] then
   return { 'acquired' }
 end

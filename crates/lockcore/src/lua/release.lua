@@ -1,13 +1,13 @@
--- release: delete a lock that is still ours, and say what has been done. One atomic step.
+-- release: delete a lock that is still ours, and set its done marker if asked to. One atomic step.
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  the done marker of the same lock
 -- ARGV[1]  token
--- ARGV[2]  subject that is done, or '' to leave no marker
--- ARGV[3]  life of the marker in milliseconds
+-- ARGV[2]  the subject that is done, or '' to set no marker
+-- ARGV[3]  time until the marker expires, in milliseconds
 --
 -- Returns  1  released
---          0  gone, or someone else's: neither the lock nor the marker is touched
+--          0  the lock is gone or someone else's: neither lock nor marker is changed
 
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then
   return 0

@@ -1,11 +1,11 @@
--- renew: move the expiry of a lock that is still ours. One atomic step.
+-- renew: set the expiry of a lock that is still ours. One atomic step.
 --
 -- KEYS[1]  the lock
 -- ARGV[1]  token
 -- ARGV[2]  ttl in milliseconds, counted from now
 --
 -- Returns  1  renewed
---          0  gone, or someone else's; it is never set again here, or a lost lock would come back to life
+--          0  the lock is gone or someone else's. It is never set here: a lost lock must not come back
 
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then
   return 0

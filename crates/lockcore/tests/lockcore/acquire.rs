@@ -1,14 +1,14 @@
-//! Taking a lock from a server that fails on cue, in paused time.
+//! Taking a lock from a server that fails when told to, in paused time.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockcore::{AcquireRequest, Acquisition, BootClock, Holder, LockBackend, LockError, Locks, Terms};
+use lockcore::{AcquireRequest, Acquisition, BootClock, Holder, LockError, Locks, Terms};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
 use crate::scripted::{Fate, Scripted};
-use crate::support::{RuntimeClock, is_free, key, request, wait_for};
+use crate::support::{RuntimeClock, guard, is_free, key, request, wait_for};
 
 const TTL: Duration = Duration::from_secs(30);
 const TIMEOUT: Duration = Duration::from_millis(500);
@@ -27,8 +27,8 @@ impl Scene {
         Self { clock, server, locks }
     }
 
-    async fn acquire(&self, patience: Duration) -> Result<Acquisition, LockError> {
-        self.locks.acquire(request(&key(), "a", TTL), terms().patience(patience)).await
+    async fn acquire(&self, max_wait: Duration) -> Result<Acquisition, LockError> {
+        self.locks.acquire(request(&key(), "a", TTL), terms().max_wait(max_wait)).await
     }
 
     /// Someone else holds the lock for `ttl`.
@@ -40,7 +40,7 @@ impl Scene {
 
     async fn freed(&self) {
         wait_for("the lock to be free", async || {
-            if is_free(&self.server.table, &key()).await { Ok(()) } else { Err("held") }
+            if is_free(&*self.server.table, &key()).await { Ok(()) } else { Err("held") }
         })
         .await;
     }
@@ -61,11 +61,11 @@ async fn a_held_lock_is_an_answer_that_names_its_holder() {
         }
         other => panic!("{other:?}"),
     }
-    assert_eq!(scene.server.acquires.calls(), 1, "no patience, no second try");
+    assert_eq!(scene.server.acquires.calls(), 1, "no wait, no second try");
 }
 
 #[tokio::test(start_paused = true)]
-async fn patience_outlasts_a_holder_that_lets_go() {
+async fn a_wait_goes_on_until_the_holder_releases() {
     let scene = Scene::new();
     scene.occupy(Duration::from_secs(7)).await;
     let start = scene.clock.boot_now();
@@ -78,7 +78,7 @@ async fn patience_outlasts_a_holder_that_lets_go() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn patience_ends_with_a_last_try() {
+async fn a_wait_ends_with_a_last_try() {
     let scene = Scene::new();
     scene.occupy(Duration::from_secs(600)).await;
     let start = scene.clock.boot_now();
@@ -94,19 +94,15 @@ async fn a_lost_reply_is_resolved_with_the_same_token_and_trusted_from_the_first
     scene.server.acquires.next([Fate::ReplyLost(TIMEOUT)]);
     let first_send = scene.clock.boot_now();
     let asked = request(&key(), "a", TTL);
-    match scene.locks.acquire(asked.clone(), terms()).await.unwrap() {
-        Acquisition::Acquired(guard) => {
-            assert_eq!(guard.token(), &asked.token);
-            assert_eq!(guard.lease().granted_at(), first_send);
-        }
-        other => panic!("{other:?}"),
-    }
+    let guard = guard(scene.locks.acquire(asked.clone(), terms()).await.unwrap());
+    assert_eq!(guard.token(), &asked.token);
+    assert_eq!(guard.lease().granted_at(), first_send);
     assert_eq!(scene.server.acquires.calls(), 2);
     assert_eq!(scene.server.releases.calls(), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unreachable_server_is_given_up_after_one_more_try() {
+async fn an_unreachable_server_is_asked_once_more() {
     let scene = Scene::new();
     scene.server.acquires.all(Fate::Refused);
     let start = scene.clock.boot_now();
@@ -121,13 +117,13 @@ async fn a_token_that_may_have_taken_the_lock_is_released_in_the_end() {
     scene.server.acquires.all(Fate::ReplyLost(TIMEOUT));
     scene.server.releases.next([Fate::Refused, Fate::Refused]);
     scene.acquire(Duration::ZERO).await.unwrap_err();
-    assert!(!is_free(&scene.server.table, &key()).await);
+    assert!(!is_free(&*scene.server.table, &key()).await);
     scene.freed().await;
     assert_eq!(scene.server.releases.calls(), 3);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stray_release_is_given_up_when_the_ttl_has_done_its_work() {
+async fn a_background_release_ends_after_one_ttl() {
     let scene = Scene::new();
     scene.server.acquires.all(Fate::ReplyLost(TIMEOUT));
     scene.server.releases.all(Fate::Refused);
@@ -140,7 +136,7 @@ async fn a_stray_release_is_given_up_when_the_ttl_has_done_its_work() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stray_release_ends_even_if_the_server_hangs() {
+async fn a_background_release_ends_even_if_the_server_hangs() {
     let scene = Scene::new();
     scene.server.acquires.all(Fate::ReplyLost(TIMEOUT));
     scene.server.releases.all(Fate::Hangs);
@@ -156,7 +152,7 @@ async fn an_acquisition_that_is_dropped_midway_is_released() {
     let scene = Scene::new();
     scene.server.acquires.all(Fate::Hangs);
     assert!(timeout(TIMEOUT, scene.acquire(TTL)).await.is_err());
-    assert!(!is_free(&scene.server.table, &key()).await, "the server did carry it out");
+    assert!(!is_free(&*scene.server.table, &key()).await, "the server did carry it out");
     scene.freed().await;
 }
 
@@ -170,7 +166,7 @@ async fn an_acquisition_that_is_dropped_while_it_waits_for_a_holder_releases_not
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_that_comes_after_trust_is_not_a_lock() {
+async fn a_reply_that_comes_after_the_end_of_trust_is_not_a_lock() {
     let scene = Scene::new();
     scene.server.acquires.next([Fate::Late(TTL)]);
     let start = scene.clock.boot_now();
@@ -194,7 +190,7 @@ async fn a_suspend_between_send_and_reply_spoils_the_lock() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn patience_outlasts_an_unreachable_server() {
+async fn a_wait_goes_on_while_the_server_is_unreachable() {
     let scene = Scene::new();
     scene.server.acquires.all(Fate::Refused);
     let heal = async {
@@ -217,32 +213,29 @@ async fn a_wait_longer_than_the_ttl_goes_on_with_a_new_token() {
         scene.server.acquires.all(Fate::Answered);
     };
     let asked = request(&key(), "a", TTL);
-    let acquire = scene.locks.acquire(asked.clone(), terms().patience(TTL * 4));
-    match tokio::join!(acquire, heal).0.unwrap() {
-        Acquisition::Acquired(guard) => {
-            assert_ne!(guard.token(), &asked.token);
-            let (ours, first) = (guard.token().as_str(), asked.token.as_str());
-            assert_eq!(Holder::from_value(ours), Holder::from_value(first));
-            assert!(guard.lease().trusted_until() > scene.clock.boot_now());
-        }
-        other => panic!("{other:?}"),
-    }
+    let acquire = scene.locks.acquire(asked.clone(), terms().max_wait(TTL * 4));
+    let guard = guard(tokio::join!(acquire, heal).0.unwrap());
+    assert_ne!(guard.token(), &asked.token);
+    let (ours, first) = (guard.token().as_str(), asked.token.as_str());
+    assert_eq!(Holder::from_value(ours), Holder::from_value(first));
+    assert!(guard.lease().trusted_until() > scene.clock.boot_now());
 }
 
 #[tokio::test(start_paused = true)]
 async fn work_that_is_done_is_not_waited_for() {
     let scene = Scene::new();
     let other = scene.occupy(TTL).await;
-    let done = lockcore::DoneMark { subject: "noon".into(), ttl: TTL };
+    let done = lockcore::DoneMark::new("noon", TTL);
     scene.server.table.release(&key(), &other.token, Some(&done)).await.unwrap();
-    let asked = AcquireRequest { unless_done: Some("noon".into()), ..request(&key(), "a", TTL) };
-    let acquisition = scene.locks.acquire(asked, terms().patience(TTL)).await.unwrap();
+    let mut asked = request(&key(), "a", TTL);
+    asked.unless_done = Some("noon".into());
+    let acquisition = scene.locks.acquire(asked, terms().max_wait(TTL)).await.unwrap();
     assert!(matches!(acquisition, Acquisition::Done), "{acquisition:?}");
     assert_eq!(scene.server.acquires.calls(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn dropping_the_locks_ends_their_stray_releases() {
+async fn dropping_the_locks_ends_their_background_releases() {
     let Scene { server, locks, .. } = Scene::new();
     server.acquires.all(Fate::ReplyLost(TIMEOUT));
     server.releases.all(Fate::Refused);

@@ -24,7 +24,7 @@ async fn raise(counter: &AtomicU64) {
 }
 
 async fn raise_under_lock(locks: Locks, instance: String, counter: Arc<AtomicU64>) {
-    let terms = Terms::new(3, Duration::ZERO).patience(Duration::from_millis(50));
+    let terms = Terms::new(3, Duration::ZERO).max_wait(Duration::from_millis(50));
     for _ in 0..RAISES {
         let guard = loop {
             match locks.acquire(request(&key(), &instance, TTL), terms).await.unwrap() {

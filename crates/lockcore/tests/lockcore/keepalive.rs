@@ -1,22 +1,19 @@
-//! The keep-alive and its guard, in paused time over a server that fails on cue.
+//! The keep-alive and its guard, in paused time, with a server that fails when told to.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockcore::{
-    Acquisition, BootClock, BootInstant, DoneMark, Lease, LeaseGuard, LockBackend, Locks, Loss,
-    ReleaseOutcome, Terms,
-};
+use lockcore::{BootClock, BootInstant, DoneMark, Lease, LeaseGuard, Locks, Loss, ReleaseOutcome, Terms};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
 use crate::scripted::{Fate, Scripted};
-use crate::support::{ManualClock, RuntimeClock, is_free, key, request};
+use crate::support::{ManualClock, RuntimeClock, guard, is_free, key, request};
 
 const TTL: Duration = Duration::from_secs(30);
 const NOTICE: Duration = Duration::from_secs(5);
 
-/// A lock taken at `start`, and the means to see and disturb what becomes of it.
+/// A lock taken at `start`, with what a test needs to watch and disturb it.
 struct Scene {
     clock: Arc<RuntimeClock>,
     server: Arc<Scripted>,
@@ -31,7 +28,7 @@ impl Scene {
         let locks = Locks::new(server.clone(), clock.clone(), Handle::current());
         let start = clock.boot_now();
         let terms = Terms::new(max_renewals, NOTICE);
-        let guard = acquired(locks.acquire(request(&key(), "a", TTL), terms).await.unwrap());
+        let guard = guard(locks.acquire(request(&key(), "a", TTL), terms).await.unwrap());
         Self { clock, server, start, guard }
     }
 
@@ -39,16 +36,9 @@ impl Scene {
         self.clock.boot_now().saturating_since(self.start)
     }
 
-    async fn steal(&self) {
+    async fn take_away(&self) {
         self.server.table.release(&key(), self.guard.token(), None).await.unwrap();
-        self.server.table.acquire(&request(&key(), "thief", TTL)).await.unwrap();
-    }
-}
-
-fn acquired(acquisition: Acquisition) -> LeaseGuard {
-    match acquisition {
-        Acquisition::Acquired(guard) => guard,
-        other => panic!("expected the lock, found {other:?}"),
+        self.server.table.acquire(&request(&key(), "other", TTL)).await.unwrap();
     }
 }
 
@@ -78,18 +68,18 @@ async fn a_cap_of_nothing_leaves_one_ttl() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lock_that_runs_out_at_its_cap_frees_itself() {
+async fn a_lock_that_reached_its_cap_expires() {
     let mut scene = Scene::with_cap(1).await;
     assert_eq!(scene.guard.lost().await, Loss::Cap);
     let left = scene.guard.lease().life_ends().saturating_since(scene.clock.boot_now());
     tokio::time::sleep(left + Duration::from_millis(5)).await;
-    assert!(is_free(&scene.server.table, &key()).await);
+    assert!(is_free(&*scene.server.table, &key()).await);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stolen_lock_is_told_at_the_next_renewal() {
+async fn a_lock_that_someone_took_is_reported_at_the_next_renewal() {
     let mut scene = Scene::with_cap(100).await;
-    scene.steal().await;
+    scene.take_away().await;
     assert_eq!(scene.guard.lost().await, Loss::NotMine);
     assert_about(scene.elapsed(), TTL / 3);
 }
@@ -103,19 +93,19 @@ async fn an_unreachable_server_is_told_the_notice_before_trust_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_notice_longer_than_a_third_of_the_ttl_is_taken_as_that() {
+async fn a_notice_longer_than_a_third_of_the_ttl_counts_as_a_third() {
     let clock = Arc::new(RuntimeClock::new());
     let server = Scripted::new(clock.clone());
     let locks = Locks::new(server, clock.clone(), Handle::current());
     let start = clock.boot_now();
     let terms = Terms::new(0, TTL * 10);
-    let mut guard = acquired(locks.acquire(request(&key(), "a", TTL), terms).await.unwrap());
+    let mut guard = guard(locks.acquire(request(&key(), "a", TTL), terms).await.unwrap());
     assert_eq!(guard.lost().await, Loss::Cap);
     assert_about(clock.boot_now().saturating_since(start), TTL - Lease::margin(TTL) - TTL / 3);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_hangs_does_not_hold_back_the_bad_news() {
+async fn a_server_that_hangs_does_not_delay_the_report() {
     let mut scene = Scene::with_cap(100).await;
     scene.server.renewals.next([Fate::Answered]);
     scene.server.renewals.next([Fate::Hangs; 1000]);
@@ -150,7 +140,7 @@ async fn trust_returns_when_the_server_does_and_the_lock_is_still_ours() {
     assert_eq!(scene.guard.lost().await, Loss::Unreachable);
     scene.server.renewals.all(Fate::Answered);
     let next = timeout(TTL * 10, scene.guard.lost()).await;
-    assert!(next.is_err(), "told {next:?} of a lock that was renewed");
+    assert!(next.is_err(), "{next:?} for a lock that was renewed");
     assert!(scene.guard.lease().trusted_until() > scene.clock.boot_now());
 }
 
@@ -173,13 +163,13 @@ async fn a_server_that_returns_after_unreachable_says_not_mine() {
     let mut scene = Scene::with_cap(100).await;
     scene.server.renewals.all(Fate::Refused);
     assert_eq!(scene.guard.lost().await, Loss::Unreachable);
-    scene.steal().await;
+    scene.take_away().await;
     scene.server.renewals.all(Fate::Answered);
     assert_eq!(scene.guard.lost().await, Loss::NotMine);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_cap_is_told_even_if_the_server_never_returns() {
+async fn the_cap_is_reported_even_if_the_server_never_returns() {
     let mut scene = Scene::with_cap(3).await;
     scene.server.renewals.all(Fate::Refused);
     assert_eq!(scene.guard.lost().await, Loss::Unreachable);
@@ -197,9 +187,9 @@ async fn renewals_whose_replies_are_lost_do_not_prolong_a_lock_beyond_its_cap() 
     assert_eq!(scene.guard.lost().await, Loss::Unreachable);
     let life = Lease::longest_life(TTL, 3);
     tokio::time::sleep(life - scene.elapsed() - Duration::from_secs(1)).await;
-    assert!(!is_free(&scene.server.table, &key()).await, "the lost replies did renew it");
+    assert!(!is_free(&*scene.server.table, &key()).await, "the lost replies did renew it");
     tokio::time::sleep(Duration::from_millis(1_010)).await;
-    assert!(is_free(&scene.server.table, &key()).await);
+    assert!(is_free(&*scene.server.table, &key()).await);
 }
 
 #[tokio::test(start_paused = true)]
@@ -215,7 +205,7 @@ async fn after_a_suspend_past_trust_the_loss_is_told_without_asking_the_server()
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_suspend_a_lock_that_someone_else_took_is_told_too() {
+async fn a_lock_that_someone_took_during_a_suspend_is_reported() {
     let mut scene = Scene::with_cap(1_000).await;
     scene.clock.suspend(Duration::from_secs(3_600));
     scene.server.table.acquire(&request(&key(), "other", TTL * 10)).await.unwrap();
@@ -232,7 +222,7 @@ async fn a_reply_from_before_a_suspend_does_not_bring_trust_back() {
     scene.clock.suspend(Duration::from_secs(60));
     assert_eq!(scene.guard.lost().await, Loss::Unreachable);
     let next = timeout(TTL, scene.guard.lost()).await;
-    assert!(next.is_err(), "told {next:?} a second time");
+    assert!(next.is_err(), "{next:?} a second time");
 }
 
 #[tokio::test(start_paused = true)]
@@ -241,7 +231,7 @@ async fn a_clock_that_only_moves_by_hand_is_followed() {
     let server = Scripted::new(clock.clone());
     let locks = Locks::new(server.clone(), clock.clone(), Handle::current());
     let terms = Terms::new(1, NOTICE);
-    let mut guard = acquired(locks.acquire(request(&key(), "a", TTL), terms).await.unwrap());
+    let mut guard = guard(locks.acquire(request(&key(), "a", TTL), terms).await.unwrap());
     clock.advance(TTL / 3);
     while server.renewals.calls() < 1 {
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -251,7 +241,7 @@ async fn a_clock_that_only_moves_by_hand_is_followed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_word_is_told_once() {
+async fn a_final_loss_is_reported_once() {
     let mut scene = Scene::with_cap(0).await;
     assert_eq!(scene.guard.lost().await, Loss::Cap);
     assert!(timeout(TTL * 100, scene.guard.lost()).await.is_err());
@@ -275,10 +265,10 @@ async fn a_dropped_wait_for_a_loss_misses_nothing() {
 async fn a_dropped_guard_stops_the_renewals_and_leaves_the_lock_to_its_ttl() {
     let scene = Scene::with_cap(100).await;
     drop(scene.guard);
-    assert!(!is_free(&scene.server.table, &key()).await);
+    assert!(!is_free(&*scene.server.table, &key()).await);
     tokio::time::sleep(TTL + Duration::from_millis(5)).await;
     assert_eq!(scene.server.renewals.calls(), 0);
-    assert!(is_free(&scene.server.table, &key()).await);
+    assert!(is_free(&*scene.server.table, &key()).await);
 }
 
 #[tokio::test(start_paused = true)]
@@ -289,7 +279,7 @@ async fn a_release_ends_renewals_and_frees_the_lock_at_once() {
     assert_eq!(release.outcome.unwrap(), ReleaseOutcome::Released);
     assert_eq!(release.report.renewals_ok, 1);
     assert_about(release.report.held_for, TTL / 3);
-    assert!(is_free(&scene.server.table, &key()).await);
+    assert!(is_free(&*scene.server.table, &key()).await);
     tokio::time::sleep(TTL * 10).await;
     assert_eq!(scene.server.renewals.calls(), 1);
 }
@@ -312,7 +302,7 @@ async fn a_release_is_tried_again_while_the_server_is_away() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_release_that_fails_for_good_is_an_error_and_soon() {
+async fn a_release_that_keeps_failing_is_soon_an_error() {
     let scene = Scene::with_cap(100).await;
     scene.server.releases.all(Fate::Refused);
     let start = scene.clock.boot_now();
@@ -325,18 +315,18 @@ async fn a_release_that_fails_for_good_is_an_error_and_soon() {
 async fn a_release_whose_reply_was_lost_is_no_mismatch() {
     let scene = Scene::with_cap(100).await;
     scene.server.releases.next([Fate::ReplyLost(Duration::from_millis(500))]);
-    let done = DoneMark { subject: "noon".into(), ttl: TTL };
+    let done = DoneMark::new("noon", TTL);
     let release = scene.guard.release(Some(done)).await;
     assert_eq!(release.outcome.unwrap(), ReleaseOutcome::Released);
-    assert!(is_free(&scene.server.table, &key()).await);
+    assert!(is_free(&*scene.server.table, &key()).await);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_release_of_a_stolen_lock_is_a_mismatch_and_leaves_the_thief_alone() {
+async fn a_release_of_a_lock_that_someone_took_is_a_mismatch_and_leaves_it() {
     let scene = Scene::with_cap(100).await;
-    scene.steal().await;
+    scene.take_away().await;
     assert_eq!(scene.guard.release(None).await.outcome.unwrap(), ReleaseOutcome::NotMine);
-    assert!(!is_free(&scene.server.table, &key()).await);
+    assert!(!is_free(&*scene.server.table, &key()).await);
 }
 
 #[test]
@@ -348,7 +338,7 @@ fn without_its_runtime_a_keep_alive_is_unreachable() {
         let clock = Arc::new(RuntimeClock::new());
         let locks = Locks::new(Scripted::new(clock.clone()), clock, keepalive.handle().clone());
         let terms = Terms::new(100, NOTICE);
-        let mut guard = acquired(locks.acquire(request(&key(), "a", TTL), terms).await.unwrap());
+        let mut guard = guard(locks.acquire(request(&key(), "a", TTL), terms).await.unwrap());
         keepalive.shutdown_background();
         assert_eq!(guard.lost().await, Loss::Unreachable);
     });

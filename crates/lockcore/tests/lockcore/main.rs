@@ -11,6 +11,7 @@ mod lease;
 mod mutants;
 #[cfg(feature = "redis")]
 mod proxy;
+mod public_names;
 #[cfg(feature = "redis")]
 mod redis_faults;
 #[cfg(feature = "redis")]

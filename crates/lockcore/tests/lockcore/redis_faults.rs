@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockcore::{
-    AcquireOutcome, Acquisition, BootClock, LeaseGuard, LockBackend, LockError, Locks, Loss, OpenOptions,
-    ReleaseOutcome, RenewOutcome, SystemBootClock, Terms,
+    AcquireOutcome, BootClock, LockBackend, LockError, Locks, Loss, OpenOptions, ReleaseOutcome,
+    RenewOutcome, SystemBootClock, Terms,
 };
 use testbed::PrivateRedis;
 use tokio::runtime::Handle;
 
 use crate::proxy::Proxy;
-use crate::support::{key, now, request, wait_for};
+use crate::support::{guard, key, now, request, wait_for};
 
 const LONG: Duration = Duration::from_secs(300);
 
@@ -33,13 +33,6 @@ fn quick(url: &str) -> Arc<dyn LockBackend> {
 
 fn locks(backend: Arc<dyn LockBackend>) -> Locks {
     Locks::new(backend, Arc::new(SystemBootClock), Handle::current())
-}
-
-fn guard(acquisition: Acquisition) -> LeaseGuard {
-    match acquisition {
-        Acquisition::Acquired(guard) => guard,
-        other => panic!("expected the lock, found {other:?}"),
-    }
 }
 
 async fn acquire(backend: &dyn LockBackend) -> Result<AcquireOutcome, LockError> {
@@ -352,7 +345,7 @@ async fn a_lock_server_out_of_memory_still_releases() {
     server.call(&["CONFIG", "SET", "maxmemory", "1"]);
     acquire(&*backend).await.map(|outcome| assert!(matches!(outcome, AcquireOutcome::Held { .. }))).ok();
     assert_eq!(backend.renew(&key(), &mine.token, LONG).await.unwrap(), RenewOutcome::Renewed);
-    let done = lockcore::DoneMark { subject: "noon".into(), ttl: LONG };
+    let done = lockcore::DoneMark::new("noon", LONG);
     let released = backend.release(&key(), &mine.token, Some(&done)).await.unwrap();
     assert_eq!(released, ReleaseOutcome::Released);
     assert!(chain(&acquire(&*backend).await.unwrap_err()).contains("OOM"));

@@ -3,25 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockcore::{
-    Acquisition, BootClock, LeaseGuard, Locks, Loss, OpenOptions, ReleaseOutcome, SystemBootClock, Terms,
-};
+use lockcore::{Acquisition, BootClock, Locks, Loss, OpenOptions, ReleaseOutcome, SystemBootClock, Terms};
 use testbed::PrivateRedis;
 use tokio::runtime::Handle;
 
-use crate::support::{key, request, wait_for};
+use crate::support::{guard, key, request, wait_for};
 
 fn locks(server: &PrivateRedis, timeout: Duration) -> Locks {
     let options = OpenOptions::new(Handle::current(), Handle::current()).timeout(timeout);
     let backend = lockcore::open(&server.url(), options).unwrap();
     Locks::new(backend, Arc::new(SystemBootClock), Handle::current())
-}
-
-fn guard(acquisition: Acquisition) -> LeaseGuard {
-    match acquisition {
-        Acquisition::Acquired(guard) => guard,
-        other => panic!("expected the lock, found {other:?}"),
-    }
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use lockcore::{
     AcquireOutcome, AcquireRequest, BootClock, BoxFuture, DoneMark, LockBackend, LockError, LockKey,
-    MemoryBackend, ReleaseOutcome, RenewOutcome, Token,
+    ReleaseOutcome, RenewOutcome, Token,
 };
 
 /// What happens to one request.
@@ -86,7 +86,7 @@ impl Fates {
 
 #[derive(Debug)]
 pub(crate) struct Scripted {
-    pub(crate) table: MemoryBackend,
+    pub(crate) table: Arc<dyn LockBackend>,
     pub(crate) acquires: Fates,
     pub(crate) renewals: Fates,
     pub(crate) releases: Fates,
@@ -94,7 +94,7 @@ pub(crate) struct Scripted {
 
 impl Scripted {
     pub(crate) fn new(clock: Arc<dyn BootClock>) -> Arc<Self> {
-        let table = MemoryBackend::new(clock);
+        let table = lockcore::in_process(clock);
         Arc::new(Self { table, acquires: Fates::new(), renewals: Fates::new(), releases: Fates::new() })
     }
 }

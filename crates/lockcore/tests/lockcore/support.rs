@@ -4,7 +4,10 @@ use std::fmt::Debug;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use lockcore::{AcquireOutcome, AcquireRequest, BootClock, BootInstant, LockBackend, LockKey, Token};
+use lockcore::{
+    AcquireOutcome, AcquireRequest, Acquisition, BootClock, BootInstant, LeaseGuard, LockBackend, LockKey,
+    Token,
+};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -16,7 +19,16 @@ pub(crate) fn key() -> LockKey {
 /// A request by `instance` for a firing at noon, with a token of its own.
 pub(crate) fn request(key: &LockKey, instance: &str, ttl: Duration) -> AcquireRequest {
     let token = Token::new(instance, "2026-06-01T12:00:00Z", Uuid::new_v4());
-    AcquireRequest { key: key.clone(), token, ttl, unless_done: None }
+    AcquireRequest::new(key.clone(), token, ttl)
+}
+
+/// The guard of a lock that must be ours.
+#[track_caller]
+pub(crate) fn guard(acquisition: Acquisition) -> LeaseGuard {
+    match acquisition {
+        Acquisition::Acquired(guard) => guard,
+        other => panic!("expected the lock, found {other:?}"),
+    }
 }
 
 /// Whether `backend` would give `key` to someone new right now. Takes it for a moment if so.

@@ -4,12 +4,12 @@ use std::fmt::{Debug, Write};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use lockcore::{Acquisition, LeaseGuard, LockBackend, Locks, Loss, MemoryBackend, Terms};
+use lockcore::{LeaseGuard, LockBackend, Locks, Loss, Terms};
 use tokio::runtime::Handle;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Metadata, Subscriber, span};
 
-use crate::support::{RuntimeClock, key, request};
+use crate::support::{RuntimeClock, guard, key, request};
 
 const TTL: Duration = Duration::from_secs(30);
 
@@ -50,16 +50,15 @@ impl Visit for Line {
 /// A lock, and what has been warned of since.
 async fn scene(
     max_renewals: u32,
-) -> (Arc<MemoryBackend>, LeaseGuard, Warnings, tracing::subscriber::DefaultGuard) {
+) -> (Arc<dyn LockBackend>, LeaseGuard, Warnings, tracing::subscriber::DefaultGuard) {
     let warnings = Warnings::default();
     let logging = tracing::subscriber::set_default(warnings.clone());
     let clock = Arc::new(RuntimeClock::new());
-    let backend = Arc::new(MemoryBackend::new(clock.clone()));
+    let backend = lockcore::in_process(clock.clone());
     let locks = Locks::new(backend.clone(), clock, Handle::current());
-    match locks.acquire(request(&key(), "a", TTL), Terms::new(max_renewals, Duration::ZERO)).await.unwrap() {
-        Acquisition::Acquired(guard) => (backend, guard, warnings, logging),
-        other => panic!("{other:?}"),
-    }
+    let terms = Terms::new(max_renewals, Duration::ZERO);
+    let guard = guard(locks.acquire(request(&key(), "a", TTL), terms).await.unwrap());
+    (backend, guard, warnings, logging)
 }
 
 #[tokio::test(start_paused = true)]

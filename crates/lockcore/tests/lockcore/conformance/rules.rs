@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use lockcore::{
-    AcquireOutcome, AcquireRequest, Acquisition, DoneMark, LeaseGuard, LockBackend, LockKey, Loss,
-    ReleaseOutcome, RenewOutcome, Terms,
+    AcquireOutcome, AcquireRequest, Acquisition, DoneMark, LockBackend, LockKey, Loss, ReleaseOutcome,
+    RenewOutcome, Terms,
 };
 
 use super::bench::Bench;
-use crate::support::{is_free, key, request, wait_for};
+use crate::support::{guard, is_free, key, request, wait_for};
 
 /// Long enough that no lock runs out during a test, however busy the machine.
 const LONG: Duration = Duration::from_secs(300);
@@ -18,13 +18,6 @@ const SHORT: Duration = Duration::from_millis(40);
 
 fn terms() -> Terms {
     Terms::new(100, Duration::ZERO)
-}
-
-fn guard(acquisition: Acquisition) -> LeaseGuard {
-    match acquisition {
-        Acquisition::Acquired(guard) => guard,
-        other => panic!("expected the lock, found {other:?}"),
-    }
 }
 
 async fn take(bench: &Bench, request: &AcquireRequest) {
@@ -79,9 +72,10 @@ pub(crate) async fn each_acquisition_has_a_value_of_its_own_that_losers_can_read
 }
 
 pub(crate) async fn the_same_token_acquires_again_without_moving_the_expiry(bench: Bench) {
-    let mine = request(&key(), "a", LONG);
+    let mut mine = request(&key(), "a", LONG);
     take(&bench, &mine).await;
-    take(&bench, &AcquireRequest { ttl: LONG * 2, ..mine }).await;
+    mine.ttl = LONG * 2;
+    take(&bench, &mine).await;
     assert!(remaining(&bench).await <= LONG);
 }
 
@@ -130,7 +124,7 @@ pub(crate) async fn a_lock_that_is_lost_is_told_to_its_guard(bench: Bench) {
     let ttl = Duration::from_millis(1_500);
     let mut guard = guard(bench.locks.acquire(request(&key(), "a", ttl), terms()).await.unwrap());
     bench.backend.release(&key(), guard.token(), None).await.unwrap();
-    take(&bench, &request(&key(), "thief", LONG)).await;
+    take(&bench, &request(&key(), "other", LONG)).await;
     // A stall of the machine may cost the trust first; the server's word comes all the same.
     while guard.lost().await != Loss::NotMine {}
     assert_eq!(guard.release(None).await.outcome.unwrap(), ReleaseOutcome::NotMine);
@@ -155,19 +149,19 @@ pub(crate) async fn renewals_end_at_the_cap_and_the_lock_runs_out(bench: Bench) 
 pub(crate) async fn a_held_lock_is_waited_for_within_bounds_and_with_pauses(bench: Bench) {
     take(&bench, &request(&key(), "a", LONG)).await;
     let (start, before) = (bench.clock.boot_now(), bench.backend.acquires());
-    let patience = Duration::from_millis(400);
+    let max_wait = Duration::from_millis(400);
     let acquisition =
-        bench.locks.acquire(request(&key(), "b", LONG), terms().patience(patience)).await.unwrap();
+        bench.locks.acquire(request(&key(), "b", LONG), terms().max_wait(max_wait)).await.unwrap();
     assert!(matches!(acquisition, Acquisition::Held { .. }), "{acquisition:?}");
     let waited = bench.clock.boot_now().saturating_since(start);
-    assert!(waited >= patience, "gave up after {waited:?}");
+    assert!(waited >= max_wait, "gave up after {waited:?}");
     let tries = bench.backend.acquires() - before;
     assert!((2..50).contains(&tries), "{tries} tries in {waited:?}");
 }
 
 pub(crate) async fn a_released_lock_goes_to_one_who_waits(bench: Bench) {
     let first = guard(bench.locks.acquire(request(&key(), "a", LONG), terms()).await.unwrap());
-    let wait = bench.locks.acquire(request(&key(), "b", LONG), terms().patience(LONG));
+    let wait = bench.locks.acquire(request(&key(), "b", LONG), terms().max_wait(LONG));
     let before = bench.backend.acquires();
     let release = async {
         // Not before the other has been refused at least once.
@@ -219,11 +213,13 @@ pub(crate) async fn acquisitions_holds_and_mismatches_can_be_counted(bench: Benc
 }
 
 fn done(subject: &str, ttl: Duration) -> DoneMark {
-    DoneMark { subject: subject.into(), ttl }
+    DoneMark::new(subject, ttl)
 }
 
 fn unless(subject: &str, ttl: Duration) -> AcquireRequest {
-    AcquireRequest { unless_done: Some(subject.into()), ..request(&key(), "late", ttl) }
+    let mut request = request(&key(), "late", ttl);
+    request.unless_done = Some(subject.into());
+    request
 }
 
 pub(crate) async fn a_done_marker_answers_late_comers_for_its_subject_until_it_expires(bench: Bench) {
@@ -257,9 +253,10 @@ pub(crate) async fn a_repeated_token_is_acquired_even_when_the_work_is_done(benc
     let first = request(&key(), "a", LONG);
     take(&bench, &first).await;
     bench.backend.release(&key(), &first.token, Some(&done("noon", LONG))).await.unwrap();
-    let second = request(&key(), "b", LONG);
+    let mut second = request(&key(), "b", LONG);
     take(&bench, &second).await;
-    take(&bench, &AcquireRequest { unless_done: Some("noon".into()), ..second }).await;
+    second.unless_done = Some("noon".into());
+    take(&bench, &second).await;
 }
 
 pub(crate) async fn expiries_below_a_millisecond_are_taken_as_one(bench: Bench) {

@@ -79,12 +79,9 @@ impl Executor {
         };
         let subject = pass.subject();
         let first = pass.ticket.is_first_from_schedule();
-        let request = AcquireRequest {
-            key,
-            token: Token::new(self.instance.as_str(), &subject, Uuid::new_v4()),
-            ttl: spec.budget.ttl,
-            unless_done: first.then(|| subject.clone()),
-        };
+        let token = Token::new(self.instance.as_str(), &subject, Uuid::new_v4());
+        let mut request = AcquireRequest::new(key, token, spec.budget.ttl);
+        request.unless_done = first.then(|| subject.clone());
         let terms = Terms::new(spec.budget.max_renewals, spec.budget.kill_grace);
         match self.locks.acquire(request, terms).await {
             Ok(Acquisition::Acquired(guard)) => {
@@ -164,7 +161,7 @@ impl Hold {
         let token = guard.token().clone();
         let done = subject
             .filter(|_| step.is_some_and(is_done))
-            .map(|subject| DoneMark { subject, ttl: marker_life(job) });
+            .map(|subject| DoneMark::new(subject, marker_life(job)));
         let release = guard.release(done).await;
         counted.count(&release.report);
         telemetry::lock_released(&job.spec.name, &release.report);

@@ -112,7 +112,7 @@ mod tests {
 
     use chrono::{DateTime, SubsecRound as _, Utc};
     use futures_util::future::BoxFuture;
-    use lockcore::{Locks, MemoryBackend};
+    use lockcore::Locks;
     use tokio::sync::Semaphore;
     use uuid::Uuid;
 
@@ -213,7 +213,7 @@ mod tests {
                 let site = Site::new(clock.clone(), Arc::default());
                 site.pulse.probe_once(&*opened.reader, &*opened.housekeeping).await;
                 let locks = Locks::new(
-                    Arc::new(MemoryBackend::new(clock.clone())),
+                    lockcore::in_process(clock.clone()),
                     clock.clone(),
                     homes.keepalive.clone(),
                 );

@@ -1,4 +1,4 @@
-//! The keep-alive: renews a lease until its cap, and tells when it can no longer be believed.
+//! The keep-alive: a task that renews one lease up to its cap, and reports when the lock is lost.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,15 +11,15 @@ use crate::{
     Token,
 };
 
-/// What the keep-alive and its guard both see.
+/// What the keep-alive and its guard share.
 #[derive(Debug)]
-pub(crate) struct Hold {
+pub(crate) struct Shared {
     pub(crate) key: LockKey,
     pub(crate) token: Token,
     state: Mutex<State>,
 }
 
-/// The lease as it stands, and what it took to keep it.
+/// The lease as it is now, and what the renewals came to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct State {
     pub(crate) lease: Lease,
@@ -27,7 +27,7 @@ pub(crate) struct State {
     pub(crate) cap_reached: bool,
 }
 
-impl Hold {
+impl Shared {
     pub(crate) fn new(key: LockKey, token: Token, lease: Lease) -> Self {
         let state = Mutex::new(State { lease, renewals_failed: 0, cap_reached: false });
         Self { key, token, state }
@@ -38,9 +38,9 @@ impl Hold {
     }
 }
 
-/// The task that keeps one lease alive.
-pub(crate) struct Keeper {
-    pub(crate) hold: Arc<Hold>,
+/// The task that renews one lease.
+pub(crate) struct KeepAlive {
+    pub(crate) shared: Arc<Shared>,
     pub(crate) backend: Arc<dyn LockBackend>,
     pub(crate) clock: Arc<dyn BootClock>,
     pub(crate) jitter: Arc<Jitter>,
@@ -48,51 +48,52 @@ pub(crate) struct Keeper {
     pub(crate) losses: mpsc::UnboundedSender<Loss>,
 }
 
-impl Keeper {
-    /// Renews until there is nothing left to renew. Ends after `NotMine` and `Cap`; `Unreachable` is
-    /// told once for each time that trust runs out, and the renewing goes on, because a server that
-    /// comes back can still say whose the lock is.
+impl KeepAlive {
+    /// Renews until the cap is reached or the lock is someone else's, reports that, and ends.
+    ///
+    /// `Unreachable` is reported once each time that trust ends. The renewals go on after it, because a
+    /// server that answers again can still say whose lock it is.
     pub(crate) async fn run(self) {
-        let ttl = self.hold.state().lease.ttl();
+        let ttl = self.shared.state().lease.ttl();
         let backoff = Backoff::new((ttl / 60).max(Duration::from_millis(10)), ttl / 6);
         let mut failures = 0;
         let mut retry_at = None;
         let mut unreachable = false;
         loop {
-            let lease = self.hold.state().lease;
+            let lease = self.shared.state().lease;
             let warn_at = self.warn_at(&lease);
             let Some(due) = lease.renewal_due() else {
                 sleep_until(&*self.clock, warn_at).await;
-                return self.tell_cap();
+                return self.report_cap();
             };
             let due = retry_at.unwrap_or(due);
             let wake_at = if unreachable { due } else { due.min(warn_at) };
             sleep_until(&*self.clock, wake_at).await;
 
-            // First of all what the clock says: after a suspend or a SIGSTOP this is how the work
-            // learns that it has no lock any more, before anyone asks a server that may not answer.
+            // Look at the clock before asking the server, which may not answer: after a suspend or a
+            // SIGSTOP this is how the work learns that its lock has expired.
             let now = self.clock.boot_now();
             if now >= warn_at && !unreachable {
                 unreachable = true;
-                self.tell(Loss::Unreachable);
+                self.report(Loss::Unreachable);
             }
             if now < due {
                 continue;
             }
-            let Some(ttl) = lease.renewal_ttl(now) else { return self.tell_cap() };
+            let Some(ttl) = lease.renewal_ttl(now) else { return self.report_cap() };
             match self.renew(ttl, now + lease.ttl() / 3, warn_at, &mut unreachable).await {
                 Ok(RenewOutcome::Renewed) => {
                     let renewed = lease.renewed(now);
-                    self.hold.state().lease = renewed;
+                    self.shared.state().lease = renewed;
                     (failures, retry_at) = (0, None);
-                    // A reply that was itself held up does not bring trust back.
+                    // A reply that arrives after the new lease has ended does not bring trust back.
                     unreachable = unreachable && self.clock.boot_now() >= self.warn_at(&renewed);
                 }
-                Ok(RenewOutcome::NotMine) => return self.tell(Loss::NotMine),
+                Ok(RenewOutcome::NotMine) => return self.report(Loss::NotMine),
                 Err(error) => {
-                    let Hold { key, token, .. } = &*self.hold;
+                    let Shared { key, token, .. } = &*self.shared;
                     tracing::debug!(%key, %token, %error, "renewal failed");
-                    self.hold.state().renewals_failed += 1;
+                    self.shared.state().renewals_failed += 1;
                     retry_at = Some(self.clock.boot_now() + backoff.delay(failures, self.jitter.draw()));
                     failures = failures.saturating_add(1);
                 }
@@ -100,8 +101,8 @@ impl Keeper {
         }
     }
 
-    /// One renewal, which is given up at `give_up`. If trust runs out meanwhile, that is told at once
-    /// and not when the server has made up its mind.
+    /// Sends one renewal and waits for the answer until `give_up`. If trust ends meanwhile, this is
+    /// reported at once, not when the server answers.
     async fn renew(
         &self,
         ttl: Duration,
@@ -109,13 +110,13 @@ impl Keeper {
         warn_at: BootInstant,
         unreachable: &mut bool,
     ) -> Result<RenewOutcome, LockError> {
-        let mut renewal = self.backend.renew(&self.hold.key, &self.hold.token, ttl);
+        let mut renewal = self.backend.renew(&self.shared.key, &self.shared.token, ttl);
         loop {
             tokio::select! {
                 biased;
                 () = sleep_until(&*self.clock, warn_at), if !*unreachable => {
                     *unreachable = true;
-                    self.tell(Loss::Unreachable);
+                    self.report(Loss::Unreachable);
                 }
                 outcome = &mut renewal => return outcome,
                 () = sleep_until(&*self.clock, give_up) => {
@@ -125,24 +126,24 @@ impl Keeper {
         }
     }
 
-    /// When the work must hear that the lease ends, so that it is gone when the lease is.
+    /// When to report that the lease ends, so that the work can stop while the lock is still held.
     fn warn_at(&self, lease: &Lease) -> BootInstant {
         lease.trusted_until().saturating_sub(self.notice.min(lease.ttl() / 3))
     }
 
-    fn tell_cap(&self) {
-        let Hold { key, token, .. } = &*self.hold;
+    fn report_cap(&self) {
+        let Shared { key, token, .. } = &*self.shared;
         let renewals = {
-            let mut state = self.hold.state();
+            let mut state = self.shared.state();
             state.cap_reached = true;
             state.lease.renewals()
         };
-        tracing::warn!(%key, %token, renewals, "lock reached its renewal cap and runs out");
-        self.tell(Loss::Cap);
+        tracing::warn!(%key, %token, renewals, "lock reached its renewal cap; it is not renewed any more and will expire");
+        self.report(Loss::Cap);
     }
 
-    fn tell(&self, loss: Loss) {
-        // Fails only when the guard is gone, and with it everyone who wanted to know.
+    fn report(&self, loss: Loss) {
+        // This fails only if the guard is gone: then nobody waits for the loss.
         self.losses.send(loss).ok();
     }
 }
