@@ -1,4 +1,4 @@
-//! Many tasks raise one counter that nothing but the lock protects.
+//! Many tasks increment one counter that only the lock protects.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ const TASKS: u64 = 8;
 const RAISES: u64 = 25;
 const TTL: Duration = Duration::from_secs(120);
 
-/// Read, let others run, write: loses what they wrote meanwhile.
+/// Reads, lets others run, writes. Without a lock, what others wrote meanwhile is lost.
 async fn raise(counter: &AtomicU64) {
     let seen = counter.load(Ordering::SeqCst);
     for _ in 0..seen % 4 + 1 {

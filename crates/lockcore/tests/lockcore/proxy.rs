@@ -1,4 +1,4 @@
-//! A network between client and server that misbehaves on cue.
+//! A network between client and server that fails when told to.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 
-/// Forwards connections to a target that can be moved, as a name in DNS can.
+/// Forwards connections to a target that can be changed, as a name in DNS can.
 pub(crate) struct Proxy {
     addr: SocketAddr,
     faults: Arc<Faults>,
@@ -20,7 +20,7 @@ pub(crate) struct Proxy {
 struct Faults {
     target: Mutex<SocketAddr>,
     opened: AtomicUsize,
-    /// Connections opened before this number are dead paths: they stand, and carry nothing.
+    /// Connections with a lower number are dead: they stay open and carry nothing.
     dead_below: AtomicUsize,
     replies_to_swallow: AtomicUsize,
 }
@@ -50,17 +50,17 @@ impl Proxy {
         self.faults.opened.load(Ordering::SeqCst)
     }
 
-    /// New connections go to `target`; those that stand stay where they are.
+    /// New connections go to `target`. Open connections stay where they are.
     pub(crate) fn move_to(&self, target: SocketAddr) {
         *self.faults.target.lock().unwrap() = target;
     }
 
-    /// The next `count` replies are lost; their requests are carried out.
+    /// The next `count` replies are lost. Their requests are carried out.
     pub(crate) fn swallow_replies(&self, count: usize) {
         self.faults.replies_to_swallow.store(count, Ordering::SeqCst);
     }
 
-    /// Every connection that stands carries nothing from now on, and does not break.
+    /// All open connections stay open and carry nothing from now on.
     pub(crate) fn deaden(&self) {
         self.faults.dead_below.store(self.opened(), Ordering::SeqCst);
     }

@@ -1,4 +1,4 @@
-//! What a Redis server and the way to it can do to a lock.
+//! What can happen to a lock when the Redis server or the network fails.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ fn backend(url: &str, timeout: Duration) -> Arc<dyn LockBackend> {
     lockcore::open(url, options).unwrap()
 }
 
-/// Replies may take long on a busy machine: for tests in which none is lost.
+/// A long timeout, for tests in which no reply is lost: on a busy machine replies may take long.
 fn patient(url: &str) -> Arc<dyn LockBackend> {
     backend(url, Duration::from_secs(5))
 }
 
-/// For tests in which replies do get lost.
+/// A short timeout, for tests in which replies are lost.
 fn quick(url: &str) -> Arc<dyn LockBackend> {
     backend(url, Duration::from_millis(300))
 }
@@ -114,7 +114,7 @@ fn connections_live_on_the_runtimes_they_were_given() {
     let options = OpenOptions::new(engine.handle().clone(), engine.handle().clone());
     let backend = lockcore::open(&proxy.url(), options.timeout(Duration::from_secs(5))).unwrap();
     let mine = request(&key(), "a", LONG);
-    // Neither the runtime that makes the first call nor its end matters to the connections.
+    // The connections do not depend on the runtime that made the first call. It ends here.
     for _ in 0..3 {
         let caller = tokio::runtime::Builder::new_current_thread().build().unwrap();
         caller.block_on(async {
@@ -250,7 +250,7 @@ async fn an_acquisition_whose_reply_was_lost_is_ours_from_its_first_send() {
     assert_eq!(server.call(&["GET", &key().lock()]).as_deref(), Some(asked.token.as_str()));
 }
 
-/// Lets the server learn the scripts, so that each request has exactly one reply.
+/// Lets the server load the scripts, so that each later request has exactly one reply.
 async fn acquire_and_forget(backend: &dyn LockBackend) {
     let mine = request(&key().shard(99), "warm-up", LONG);
     backend.acquire(&mine).await.unwrap();

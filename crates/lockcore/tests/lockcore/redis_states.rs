@@ -1,4 +1,4 @@
-//! A Redis server that changes its part for a moment, and what very many locks leave on it.
+//! A Redis server that is a replica for a moment, and what thousands of locks leave behind.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ async fn a_server_that_takes_no_writes_for_a_moment_costs_a_renewal_and_not_the_
     let ttl = Duration::from_secs(6);
     let locks = locks(&server, ttl / 6);
     let mut held = guard(locks.acquire(request(&key(), "a", ttl), Terms::new(100, ttl / 6)).await.unwrap());
-    // Nobody is there to be followed, so it keeps what it has.
+    // There is no master at that address, so it keeps its keys.
     server.call(&["REPLICAOF", "127.0.0.1", "1"]);
     wait_for("a renewal to be refused", async || {
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -43,7 +43,7 @@ async fn a_server_that_takes_no_writes_for_a_moment_costs_a_renewal_and_not_the_
     assert_eq!(held.release(None).await.outcome.unwrap(), ReleaseOutcome::Released);
 }
 
-/// How long the lock lives yet by the server's word, in milliseconds.
+/// In how many milliseconds the lock expires, as the server says.
 fn left_on(server: &PrivateRedis) -> i64 {
     server.call(&["PTTL", &key().lock()]).unwrap().parse().unwrap()
 }
@@ -80,7 +80,7 @@ async fn thousands_of_locks_that_are_released_dropped_or_given_up_midway_leave_n
     .await;
     let clients = server.call(&["CLIENT", "LIST"]).unwrap().lines().count();
     assert!(clients <= 3, "{clients} connections, of which one is this question's");
-    // And what is lost is told once more as ever.
+    // A loss is still reported.
     let mut held = guard(locks.acquire(request(&key(), "a", ttl), terms).await.unwrap());
     server.flushall();
     while held.lost().await != Loss::NotMine {}

@@ -1,4 +1,4 @@
-//! A backend whose server fails on cue, over a real table of locks.
+//! A backend whose server fails when told to. Its locks are those of a real backend in memory.
 
 use std::collections::VecDeque;
 use std::future::pending;
@@ -22,11 +22,11 @@ pub(crate) enum Fate {
     ReplyLost(Duration),
     /// Carried out; the reply takes this long.
     Late(Duration),
-    /// Carried out; no reply and no end.
+    /// Carried out; there is never a reply or an error.
     Hangs,
 }
 
-/// The fates of one kind of request: a queue, and then one for all the rest.
+/// What happens to one kind of request: to the next ones in a queue, and then to all others.
 #[derive(Debug)]
 pub(crate) struct Fates {
     queue: Mutex<(VecDeque<Fate>, Fate)>,
@@ -38,17 +38,17 @@ impl Fates {
         Self { queue: Mutex::new((VecDeque::new(), Fate::Answered)), calls: AtomicUsize::new(0) }
     }
 
-    /// The next requests meet these, in order.
+    /// Decides what happens to the next requests, in order.
     pub(crate) fn next(&self, fates: impl IntoIterator<Item = Fate>) {
         self.queue.lock().unwrap().0.extend(fates);
     }
 
-    /// All requests from now on meet this.
+    /// Decides what happens to all requests from now on.
     pub(crate) fn all(&self, fate: Fate) {
         *self.queue.lock().unwrap() = (VecDeque::new(), fate);
     }
 
-    /// How many requests there have been.
+    /// How many requests came so far.
     pub(crate) fn calls(&self) -> usize {
         self.calls.load(Ordering::SeqCst)
     }

@@ -1,4 +1,4 @@
-//! Clocks, requests, and the one way to poll.
+//! Clocks, requests, guards, and the one way to poll.
 
 use std::fmt::Debug;
 use std::sync::Mutex;
@@ -31,7 +31,7 @@ pub(crate) fn guard(acquisition: Acquisition) -> LeaseGuard {
     }
 }
 
-/// Whether `backend` would give `key` to someone new right now. Takes it for a moment if so.
+/// Whether the lock is free right now. If it is, this takes it and releases it again.
 pub(crate) async fn is_free(backend: &dyn LockBackend, key: &LockKey) -> bool {
     let probe = request(key, "probe", Duration::from_secs(30));
     match backend.acquire(&probe).await {
@@ -44,8 +44,8 @@ pub(crate) async fn is_free(backend: &dyn LockBackend, key: &LockKey) -> bool {
     }
 }
 
-/// Polls until `check` gives a value; after twenty seconds fails with the last status it gave instead.
-/// For what no event tells.
+/// Polls until `check` gives a value. After twenty seconds it fails and shows the last status. Only for what
+/// no event announces.
 pub(crate) async fn wait_for<T, S: Debug>(what: &str, mut check: impl AsyncFnMut() -> Result<T, S>) -> T {
     let start = now();
     loop {
@@ -64,7 +64,7 @@ pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
-/// A boot clock that follows the runtime's clock, pausable, plus suspends that the runtime slept through.
+/// A boot clock that follows the clock of the runtime, which tests can pause, and adds suspends to it.
 #[derive(Debug)]
 pub(crate) struct RuntimeClock {
     start: Instant,
@@ -76,7 +76,7 @@ impl RuntimeClock {
         Self { start: now(), suspended: Mutex::new(Duration::ZERO) }
     }
 
-    /// Lets `span` pass while the runtime's timers stand still.
+    /// Lets `span` pass while the timers of the runtime stand still.
     pub(crate) fn suspend(&self, span: Duration) {
         *self.suspended.lock().unwrap() += span;
     }
@@ -84,7 +84,7 @@ impl RuntimeClock {
 
 impl BootClock for RuntimeClock {
     fn boot_now(&self) -> BootInstant {
-        // Not at zero, where subtraction saturates.
+        // Not zero, where a subtraction would saturate.
         let booted = Duration::from_secs(1_000);
         BootInstant::from_boot(booted + (now() - self.start) + *self.suspended.lock().unwrap())
     }

@@ -1,4 +1,4 @@
-//! What the log says when a lock did not end as it should.
+//! What the log says when a lock does not end as it should.
 
 use std::fmt::{Debug, Write};
 use std::sync::{Arc, Mutex};
@@ -47,7 +47,7 @@ impl Visit for Line {
     }
 }
 
-/// A lock, and what has been warned of since.
+/// A lock that is held, and the warnings since it was taken.
 async fn scene(
     max_renewals: u32,
 ) -> (Arc<dyn LockBackend>, LeaseGuard, Warnings, tracing::subscriber::DefaultGuard) {

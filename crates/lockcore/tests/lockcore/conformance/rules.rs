@@ -1,4 +1,4 @@
-//! The rules of a right lock, each as one claim.
+//! The rules of a correct lock. Each is one function, and each backend has to pass it.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use lockcore::{
 use super::bench::Bench;
 use crate::support::{guard, is_free, key, request, wait_for};
 
-/// Long enough that no lock runs out during a test, however busy the machine.
+/// Long enough that no lock expires during a test, however busy the machine is.
 const LONG: Duration = Duration::from_secs(300);
 /// Short enough to wait for.
 const SHORT: Duration = Duration::from_millis(40);
@@ -24,7 +24,7 @@ async fn take(bench: &Bench, request: &AcquireRequest) {
     assert_eq!(bench.backend.acquire(request).await.unwrap(), AcquireOutcome::Acquired);
 }
 
-/// How long the lock of [`key`] lives yet.
+/// How long it takes until the lock of [`key`] expires.
 async fn remaining(bench: &Bench) -> Duration {
     match bench.backend.acquire(&request(&key(), "probe", LONG)).await.unwrap() {
         AcquireOutcome::Held { remaining, .. } => remaining.unwrap(),

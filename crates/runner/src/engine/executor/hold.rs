@@ -95,7 +95,7 @@ impl Executor {
                 if remaining.is_none() && !std::mem::replace(&mut pass.told_of_endless_key, true) {
                     // Ours always expire. This one would hold the job up until somebody looks.
                     let key = self.lock_key(job, pass.firing()).map(|key| key.lock()).unwrap_or_default();
-                    warn!(job = %spec.name, key, value = holder.instance, "a key without an expiry stands in the lock's place, and is not ours: delete it");
+                    warn!(job = %spec.name, key, value = holder.instance, "a key without an expiry holds the lock and is not ours; the job waits until you delete it");
                 }
                 if first && holder.subject == subject { Taken::AtIt } else { Taken::Busy }
             }
@@ -103,8 +103,11 @@ impl Executor {
                 telemetry::lock_acquire(&spec.name, LockAnswer::Done);
                 Taken::AtIt
             }
-            // An answer of another kind is no lock: unknown is not yes.
-            Ok(_) => Taken::Busy,
+            Ok(unknown) => {
+                // An answer that this program does not know is no lock, and no skip either.
+                error!(job = %spec.name, %subject, ?unknown, "unknown answer of the lock; asking the ledger");
+                Taken::Busy
+            }
             Err(error) => {
                 telemetry::lock_acquire(&spec.name, LockAnswer::Unavailable);
                 let error = &error as &dyn std::error::Error;
@@ -170,7 +173,7 @@ impl Hold {
             Ok(ReleaseOutcome::NotMine) => telemetry::lock_release_mismatch(&job.spec.name),
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
-                warn!(job = %job.spec.name, %token, error, "could not release the lock; it runs out by itself");
+                warn!(job = %job.spec.name, %token, error, "could not release the lock; it will expire");
             }
         }
     }
