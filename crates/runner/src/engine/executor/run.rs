@@ -212,11 +212,8 @@ mod tests {
                 let clock = Arc::new(ManualClock::new(now));
                 let site = Site::new(clock.clone(), Arc::default());
                 site.pulse.probe_once(&*opened.reader, &*opened.housekeeping).await;
-                let locks = Locks::new(
-                    lockcore::in_process(clock.clone()),
-                    clock.clone(),
-                    homes.keepalive.clone(),
-                );
+                let locks =
+                    Locks::new(lockcore::in_process(clock.clone()), clock.clone(), homes.keepalive.clone());
                 let executor = Executor {
                     namespace: "test".into(),
                     instance: Instance::new("host", Uuid::new_v4()),
