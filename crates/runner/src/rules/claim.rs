@@ -5,8 +5,8 @@ use std::time::Duration;
 use chrono::{DateTime, SubsecRound as _, TimeDelta, Utc};
 use uuid::Uuid;
 
-use super::view::{Found, OwnRow, View};
-use crate::firing::{Delivery, Fence, Firing, FiringId, Instance, State};
+use super::view::{Found, OwnRow, View, Won};
+use crate::firing::{Delivery, Firing, FiringId, Instance, State};
 
 /// How far a replica's clock may run ahead of the ledger's without being told to wait.
 pub const CLOCK_SKEW: Duration = Duration::from_millis(100);
@@ -62,23 +62,6 @@ pub enum Claim {
     Pruned,
     /// The ledger does not know the job.
     Unregistered,
-}
-
-/// A claim that won.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Won {
-    /// The row.
-    pub id: FiringId,
-    /// The number minted with this claim.
-    pub fence: Fence,
-    /// From 1.
-    pub attempt: u32,
-    /// Vanished owners and interruptions of this firing so far.
-    pub crashes: u32,
-    /// Runs of this firing so far that failed by themselves and were given another try.
-    pub failures: u32,
-    /// The ledger's time of the claim.
-    pub started_at: DateTime<Utc>,
 }
 
 /// Why a claim did not win, as of `view`. None if nothing forbids it any more: what stood in the way of the
@@ -146,7 +129,7 @@ fn after(at: DateTime<Utc>, span: Duration) -> Option<DateTime<Utc>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::firing::{JobName, Origin, Word};
+    use crate::firing::{Fence, JobName, Origin, Word};
     use crate::rules::{KnownJob, why_not_claimed};
 
     fn at(second: i64) -> DateTime<Utc> {

@@ -3,8 +3,7 @@
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-use super::claim::Won;
-use crate::firing::{FiringId, Reason, State, Word};
+use crate::firing::{Fence, FiringId, Reason, State, Word};
 
 /// Everything that can stand in the way of a row for one firing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +40,23 @@ pub struct OwnRow {
     pub won: Option<Won>,
     /// When a queued row may run.
     pub due_at: Option<DateTime<Utc>>,
+}
+
+/// A claim that won.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Won {
+    /// The row.
+    pub id: FiringId,
+    /// The number minted with this claim.
+    pub fence: Fence,
+    /// From 1.
+    pub attempt: u32,
+    /// Vanished owners and interruptions of this firing so far.
+    pub crashes: u32,
+    /// Runs of this firing so far that failed by themselves and were given another try.
+    pub failures: u32,
+    /// The ledger's time of the claim.
+    pub started_at: DateTime<Utc>,
 }
 
 /// A row that stands in the way.
