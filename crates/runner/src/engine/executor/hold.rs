@@ -183,7 +183,15 @@ fn is_done(step: &Step) -> bool {
     match step {
         Step::Over(Fate::Ran { verdict, settled: Some(_), .. }) => verdict.ending.is_terminal(),
         Step::Over(Fate::Skipped(_)) => true,
-        _ => false,
+        Step::Over(
+            Fate::Ran { settled: None, .. }
+            | Fate::Elsewhere
+            | Fate::Waiting
+            | Fate::LetGo
+            | Fate::Refused
+            | Fate::Drained,
+        )
+        | Step::Again(_) => false,
     }
 }
 
