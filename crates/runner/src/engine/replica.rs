@@ -75,7 +75,7 @@ pub(crate) enum StartError {
 /// Dropped, it fires nothing more and lets go of its runs only with the runtime.
 pub(crate) async fn embed(parts: Parts, config: &Config, jobs: Jobs, stop: impl Future<Output = ()>) -> bool {
     let site = Site::new(parts.clock, parts.jitter);
-    let layers = Layers { instance: parts.instance, locks: parts.locks, ledger: parts.ledger };
+    let layers = OpenLayers { instance: parts.instance, locks: parts.locks, ledger: parts.ledger };
     let last_tick = Arc::default();
     let replica = async {
         let homes = Homes::all_on(&Handle::current());
@@ -95,7 +95,7 @@ pub(crate) async fn embed(parts: Parts, config: &Config, jobs: Jobs, stop: impl 
 }
 
 /// Who the replica is, and both of its layers.
-struct Layers {
+struct OpenLayers {
     instance: Instance,
     locks: Arc<dyn LockBackend>,
     ledger: Opened,
@@ -117,7 +117,7 @@ impl Engine {
             opened = open_ledger(config) => opened?,
             () = signals.next() => return Err(StartError::Stopped),
         };
-        let layers = Layers {
+        let layers = OpenLayers {
             instance: Instance::new(&host_name(), uuid::Uuid::new_v4()),
             locks: lock_backend(config, &site.clock, &homes.keepalive)?,
             ledger,
@@ -130,8 +130,8 @@ impl Engine {
     }
 
     /// The corridor between the two layers, once the ledger has answered.
-    async fn on(layers: Layers, config: &Config, homes: Homes, site: &Site, ticker: Ticker) -> Self {
-        let Layers { instance, locks, ledger: opened } = layers;
+    async fn on(layers: OpenLayers, config: &Config, homes: Homes, site: &Site, ticker: Ticker) -> Self {
+        let OpenLayers { instance, locks, ledger: opened } = layers;
         let mut background = JoinSet::new();
         let (pulse, reader, housekeeping) =
             (site.pulse.clone(), opened.reader.clone(), opened.housekeeping.clone());

@@ -222,28 +222,28 @@ pub(crate) fn next_firing(job: &JobName, at: DateTime<Utc>) {
 }
 
 /// A run, counted for as long as the value lives.
-pub(crate) fn running() -> Counted {
-    Counted::among(RUNNING)
+pub(crate) fn running() -> GaugeGuard {
+    GaugeGuard::among(RUNNING)
 }
 
 /// A run that ignores its cancellation, counted for as long as the value lives.
-pub(crate) fn stuck() -> Counted {
-    Counted::among(STUCK)
+pub(crate) fn stuck() -> GaugeGuard {
+    GaugeGuard::among(STUCK)
 }
 
 /// Something that is counted until dropped, whatever ends it.
 #[derive(Debug)]
 #[must_use = "it is counted only while it lives"]
-pub(crate) struct Counted(&'static str);
+pub(crate) struct GaugeGuard(&'static str);
 
-impl Counted {
+impl GaugeGuard {
     fn among(name: &'static str) -> Self {
         gauge!(name).increment(1.0);
         Self(name)
     }
 }
 
-impl Drop for Counted {
+impl Drop for GaugeGuard {
     fn drop(&mut self) {
         gauge!(self.0).decrement(1.0);
     }

@@ -37,12 +37,12 @@ pub(super) enum Report {
     /// The command did not start.
     Refused(Refusal),
     /// The command and everything that came from it are gone.
-    Ended(Ended),
+    Ended(CommandEnd),
 }
 
 /// How a command ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Ended {
+pub(crate) struct CommandEnd {
     /// Of the command itself.
     pub(crate) status: Status,
     /// The warden ended it because nobody moved its deadline in time.

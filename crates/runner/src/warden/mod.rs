@@ -41,7 +41,7 @@ use orders::Orders;
 use refusal::Refusal;
 use vigil::Vigil;
 
-pub(crate) use message::{Ended, Status};
+pub(crate) use message::{CommandEnd, Status};
 pub(crate) use ward::Ward;
 pub use ward::WardenProgram;
 

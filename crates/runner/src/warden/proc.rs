@@ -28,7 +28,7 @@ pub(super) fn kill_session(session: Pid) -> io::Result<usize> {
     Ok(alive)
 }
 
-struct Entry {
+struct ProcessEntry {
     pid: Pid,
     dead: bool,
     parent: Option<Pid>,
@@ -36,7 +36,7 @@ struct Entry {
 }
 
 /// All processes of this machine that we may see.
-fn everybody() -> io::Result<impl Iterator<Item = Entry>> {
+fn everybody() -> io::Result<impl Iterator<Item = ProcessEntry>> {
     // Whoever ends while we look is skipped: their files cannot be read any more.
     Ok(fs::read_dir("/proc")?.filter_map(|dir| {
         let dir = dir.ok()?;
@@ -46,7 +46,7 @@ fn everybody() -> io::Result<impl Iterator<Item = Entry>> {
 }
 
 /// Reads `pid (name) state parent group session …`. The name may hold anything, `)` and spaces too.
-fn entry(pid: Pid, stat: &[u8]) -> Option<Entry> {
+fn entry(pid: Pid, stat: &[u8]) -> Option<ProcessEntry> {
     let name_ends = stat.iter().rposition(|byte| *byte == b')')?;
     let fields = std::str::from_utf8(&stat[name_ends + 1..]).ok()?;
     let fields: Vec<&str> = fields.split_whitespace().take(4).collect();
@@ -54,7 +54,7 @@ fn entry(pid: Pid, stat: &[u8]) -> Option<Entry> {
     // A process that is just being buried has -1 for its session, which is no `Pid` at all.
     let pid_of = |text: &str| Pid::from_raw(text.parse::<u32>().ok()?.try_into().ok()?);
     let dead = matches!(state, "Z" | "X");
-    Some(Entry { pid, dead, parent: pid_of(parent), session: pid_of(session) })
+    Some(ProcessEntry { pid, dead, parent: pid_of(parent), session: pid_of(session) })
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use super::brood::Brood;
-use super::message::{Ended, Order, Status};
+use super::message::{CommandEnd, Order, Status};
 use super::orders::Orders;
 use super::timer::Timer;
 
@@ -31,13 +31,13 @@ pub(super) struct Vigil<'a, Fd> {
     kill_grace: Duration,
     /// When the licence ends, unless a heartbeat moves it: the moment of SIGTERM.
     deadline: BootInstant,
-    stage: Stage,
+    stage: VigilStage,
     licence_ended: bool,
     left_behind: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum VigilStage {
     /// The command runs.
     Working,
     /// The command is over, others are not.
@@ -57,7 +57,7 @@ impl<'a, Fd: AsFd> Vigil<'a, Fd> {
         deadline: BootInstant,
     ) -> io::Result<Self> {
         let timer = Timer::new()?;
-        let stage = Stage::Working;
+        let stage = VigilStage::Working;
         Ok(Self {
             brood,
             orders,
@@ -72,7 +72,7 @@ impl<'a, Fd: AsFd> Vigil<'a, Fd> {
     }
 
     /// Watches until the command and everything that came from it are gone.
-    pub(super) fn keep(mut self) -> io::Result<Ended> {
+    pub(super) fn keep(mut self) -> io::Result<CommandEnd> {
         loop {
             let gone = self.brood.look()?;
             if let (true, Some(status)) = (gone, self.brood.status()) {
@@ -103,42 +103,42 @@ impl<'a, Fd: AsFd> Vigil<'a, Fd> {
         let now = self.clock.boot_now();
         let over = self.brood.status().is_some();
         match self.stage {
-            Stage::Working | Stage::Lingering { .. } if now >= self.deadline => {
+            VigilStage::Working | VigilStage::Lingering { .. } if now >= self.deadline => {
                 self.licence_ended = !over;
                 self.ask();
             }
-            Stage::Working if over => self.stage = Stage::Lingering { until: now + LINGER },
-            Stage::Lingering { until } if now >= until => {
+            VigilStage::Working if over => self.stage = VigilStage::Lingering { until: now + LINGER },
+            VigilStage::Lingering { until } if now >= until => {
                 self.left_behind = self.brood.others();
                 self.ask();
             }
-            Stage::Asked { kill_at } if now >= kill_at => self.stage = Stage::Killed,
+            VigilStage::Asked { kill_at } if now >= kill_at => self.stage = VigilStage::Killed,
             _ => {}
         }
         match self.stage {
-            Stage::Working | Stage::Lingering { .. } => {}
-            Stage::Asked { .. } => self.brood.ask(),
-            Stage::Killed => self.brood.kill(),
+            VigilStage::Working | VigilStage::Lingering { .. } => {}
+            VigilStage::Asked { .. } => self.brood.ask(),
+            VigilStage::Killed => self.brood.kill(),
         }
     }
 
     fn ask(&mut self) {
-        if matches!(self.stage, Stage::Working | Stage::Lingering { .. }) {
-            self.stage = Stage::Asked { kill_at: self.clock.boot_now() + self.kill_grace };
+        if matches!(self.stage, VigilStage::Working | VigilStage::Lingering { .. }) {
+            self.stage = VigilStage::Asked { kill_at: self.clock.boot_now() + self.kill_grace };
         }
     }
 
     /// Waits until somebody ends, the runner speaks, or something is due.
     fn wait(&mut self) -> io::Result<()> {
         let due = match self.stage {
-            Stage::Working => Some(self.deadline),
-            Stage::Lingering { until } => Some(until.min(self.deadline)),
-            Stage::Asked { kill_at } => Some(kill_at),
-            Stage::Killed => None,
+            VigilStage::Working => Some(self.deadline),
+            VigilStage::Lingering { until } => Some(until.min(self.deadline)),
+            VigilStage::Asked { kill_at } => Some(kill_at),
+            VigilStage::Killed => None,
         };
         self.timer.set(due)?;
         let ends = self.brood.ends();
-        let tick = (ends.is_none() || self.stage == Stage::Killed).then_some(TICK);
+        let tick = (ends.is_none() || self.stage == VigilStage::Killed).then_some(TICK);
         let ends = ends.unwrap_or_default();
         let spoken = {
             let pipe = self.orders.pipe();
@@ -156,7 +156,7 @@ impl<'a, Fd: AsFd> Vigil<'a, Fd> {
         if spoken { self.orders.fill() } else { Ok(()) }
     }
 
-    fn ended(&self, status: Status) -> Ended {
-        Ended { status, licence_ended: self.licence_ended, left_behind: self.left_behind }
+    fn ended(&self, status: Status) -> CommandEnd {
+        CommandEnd { status, licence_ended: self.licence_ended, left_behind: self.left_behind }
     }
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
-use super::message::{self, Ended, Order, Report, Task};
+use super::message::{self, CommandEnd, Order, Report, Task};
 use super::refusal::Refusal;
 use super::{WARDEN, proc};
 use crate::capture::Capture;
@@ -113,7 +113,7 @@ impl Ward {
         cwd: Option<&Path>,
         ctx: &JobContext,
         capture: &mut Capture,
-    ) -> Result<Ended, WardError> {
+    ) -> Result<CommandEnd, WardError> {
         let report = self.follow(argv, cwd, ctx, capture).await;
         drop(self.orders);
         if report.is_none() {

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 
 use crate::capture::Capture;
 use crate::job::{Job, JobContext, JobError};
-use crate::warden::{Ended, Status, Ward, WardenProgram};
+use crate::warden::{CommandEnd, Status, Ward, WardenProgram};
 use environment::Withheld;
 pub use params::CommandParams;
 
@@ -52,7 +52,7 @@ impl Job for Command {
         if ctx.is_cancelled() {
             return Err(JobError::retry("asked to stop before the command was started"));
         }
-        let mut output = Output { capture: Capture::new(self.params.output_limit.bytes()), ctx };
+        let mut output = CommandOutput { capture: Capture::new(self.params.output_limit.bytes()), ctx };
         let ward = self.ward(ctx)?;
         let ended = ward.tend(&self.params.argv, self.params.cwd.as_deref(), ctx, &mut output.capture).await;
         match ended {
@@ -63,7 +63,7 @@ impl Job for Command {
     }
 }
 
-fn verdict(ended: &Ended, ctx: &JobContext) -> Result<(), JobError> {
+fn verdict(ended: &CommandEnd, ctx: &JobContext) -> Result<(), JobError> {
     let status = ended.status;
     if ended.left_behind > 0 {
         let count = ended.left_behind;
@@ -81,12 +81,12 @@ fn verdict(ended: &Ended, ctx: &JobContext) -> Result<(), JobError> {
 
 /// Leaves what was printed in the run's context however the run ends, also when it is dropped: a
 /// command that had to be killed has most need to be read.
-struct Output<'a> {
+struct CommandOutput<'a> {
     capture: Capture,
     ctx: &'a JobContext,
 }
 
-impl Drop for Output<'_> {
+impl Drop for CommandOutput<'_> {
     fn drop(&mut self) {
         if let Some(text) = self.capture.text() {
             self.ctx.leave(text);

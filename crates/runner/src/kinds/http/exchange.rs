@@ -53,9 +53,9 @@ pub(super) enum NoAnswer {
 
 /// What the receiver said, without the body.
 #[derive(Debug)]
-pub(super) struct Answer(Response<()>);
+pub(super) struct Reply(Response<()>);
 
-impl Answer {
+impl Reply {
     pub(super) fn status(&self) -> StatusCode {
         self.0.status()
     }
@@ -75,7 +75,7 @@ pub(super) async fn exchange(
     request: Request<String>,
     licence: &Licence,
     kept: &mut Kept,
-) -> Result<Answer, NoAnswer> {
+) -> Result<Reply, NoAnswer> {
     let target = || params.target.to_string();
     let broken = |error| NoAnswer::Broken { target: target(), error };
     let stream = params.transport.connect(&params.target).await;
@@ -90,7 +90,7 @@ pub(super) async fn exchange(
         let (head, body) = response.into_parts();
         let status = head.status;
         read(body, kept).await.map_err(|error| NoAnswer::Torn { target: target(), status, error })?;
-        Ok(Answer(Response::from_parts(head, ())))
+        Ok(Reply(Response::from_parts(head, ())))
     };
     along(connection, talk).await
 }

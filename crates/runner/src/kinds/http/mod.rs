@@ -22,7 +22,7 @@ use hyper::{Method, Request, StatusCode};
 
 use crate::config::show_duration;
 use crate::job::{Job, JobContext, JobError};
-use exchange::{Answer, exchange};
+use exchange::{Reply, exchange};
 use kept::Kept;
 pub use params::HttpParams;
 
@@ -60,7 +60,7 @@ impl Http {
         Ok(request)
     }
 
-    fn verdict(&self, answer: &Answer) -> Result<(), JobError> {
+    fn verdict(&self, answer: &Reply) -> Result<(), JobError> {
         let status = answer.status();
         if self.params.expect_status.holds(status) {
             return Ok(());
@@ -96,7 +96,7 @@ impl Job for Http {
             return Err(JobError::retry("asked to stop before the request was sent"));
         }
         let request = self.request(ctx).map_err(JobError::fail)?;
-        let mut output = Output { kept: Kept::new(self.params.output_limit.bytes()), ctx };
+        let mut output = HttpOutput { kept: Kept::new(self.params.output_limit.bytes()), ctx };
         let licence = ctx.licence();
         tokio::select! {
             // An answer that is there counts, even if the run is stopped in the same moment.
@@ -127,12 +127,12 @@ async fn patience(timeout: Option<Duration>) -> Duration {
 }
 
 /// Leaves the answer in the run's context however the run ends, also when it is dropped.
-struct Output<'a> {
+struct HttpOutput<'a> {
     kept: Kept,
     ctx: &'a JobContext,
 }
 
-impl Drop for Output<'_> {
+impl Drop for HttpOutput<'_> {
     fn drop(&mut self) {
         if let Some(text) = self.kept.text() {
             self.ctx.leave(text);

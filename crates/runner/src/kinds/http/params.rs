@@ -24,7 +24,7 @@ const METHODS: [Method; 7] =
 /// params = { url = "https://pay.example/v1/payouts", headers = { Authorization = { env = "PAY_AUTHORIZATION" } }, body = { day = "all" } }
 /// ```
 #[derive(Clone, Deserialize)]
-#[serde(try_from = "Written")]
+#[serde(try_from = "WrittenRequest")]
 pub struct HttpParams {
     pub(super) method: Method,
     pub(super) target: Target,
@@ -39,7 +39,7 @@ pub struct HttpParams {
 /// The params before they are looked at together.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct WrittenRequest {
     #[serde(default = "post", deserialize_with = "method")]
     method: Method,
     url: Target,
@@ -57,11 +57,11 @@ struct Written {
     ca: Option<String>,
 }
 
-impl TryFrom<Written> for HttpParams {
+impl TryFrom<WrittenRequest> for HttpParams {
     type Error = String;
 
-    fn try_from(written: Written) -> Result<Self, String> {
-        let Written { method, url, headers, body, expect_status, timeout, output_limit, ca } = written;
+    fn try_from(written: WrittenRequest) -> Result<Self, String> {
+        let WrittenRequest { method, url, headers, body, expect_status, timeout, output_limit, ca } = written;
         if body.is_some() && matches!(method, Method::GET | Method::HEAD) {
             let hint = "leave body out, or method too: without it a request is a POST";
             return Err(hinted(format_args!("a {method} carries no body"), hint));

@@ -15,7 +15,7 @@ use crate::firing::instant;
 use crate::job::{Job, JobContext, JobError};
 use crate::ledger::Transaction;
 pub use params::SqlParams;
-use script::{Bind, Script, Statement};
+use script::{Bind, Script, UserStatement};
 
 /// Runs statements in one transaction, which also ends the firing as succeeded: their effect is there
 /// exactly once, or the firing has not succeeded.
@@ -67,25 +67,25 @@ impl Job for Sql {
 
 async fn run_one(
     transaction: &mut Transaction,
-    statement: &Statement,
+    statement: &UserStatement,
     ctx: &JobContext,
-) -> Result<u64, Refusal> {
+) -> Result<u64, SqlRefusal> {
     if let Ok(connection) = transaction.postgres() {
         return Ok(postgres(statement, ctx).execute(connection).await?.rows_affected());
     }
     match transaction.sqlite() {
-        Ok(_) if statement.has_question_mark => Err(Refusal::QuestionMark),
+        Ok(_) if statement.has_question_mark => Err(SqlRefusal::QuestionMark),
         Ok(connection) => Ok(sqlite(statement, ctx).execute(connection).await?.rows_affected()),
-        Err(error) => Err(Refusal::NoConnection(error.to_string())),
+        Err(error) => Err(SqlRefusal::NoConnection(error.to_string())),
     }
 }
 
 /// The text is the operator's own, from jobs.toml; what a run adds goes in as binds only.
-fn text(statement: &Statement) -> SqlStr {
+fn text(statement: &UserStatement) -> SqlStr {
     AssertSqlSafe(statement.text.clone()).into_sql_str()
 }
 
-fn postgres(statement: &Statement, ctx: &JobContext) -> Query<'static, Postgres, PgArguments> {
+fn postgres(statement: &UserStatement, ctx: &JobContext) -> Query<'static, Postgres, PgArguments> {
     let small = |number: u32| i32::try_from(number).unwrap_or(i32::MAX);
     let query = sqlx::query(text(statement)).persistent(false);
     statement.binds.iter().fold(query, |query, bind| match bind {
@@ -99,7 +99,7 @@ fn postgres(statement: &Statement, ctx: &JobContext) -> Query<'static, Postgres,
     })
 }
 
-fn sqlite(statement: &Statement, ctx: &JobContext) -> Query<'static, Sqlite, SqliteArguments> {
+fn sqlite(statement: &UserStatement, ctx: &JobContext) -> Query<'static, Sqlite, SqliteArguments> {
     let query = sqlx::query(text(statement)).persistent(false);
     statement.binds.iter().fold(query, |query, bind| match bind {
         Bind::Job => query.bind(ctx.job().to_owned()),
@@ -115,7 +115,7 @@ fn sqlite(statement: &Statement, ctx: &JobContext) -> Query<'static, Sqlite, Sql
 
 /// Why a statement did not run.
 #[derive(Debug, thiserror::Error)]
-enum Refusal {
+enum SqlRefusal {
     #[error(transparent)]
     Database(#[from] sqlx::Error),
     #[error("a ? stands for nothing here: name what is meant, like :shard")]
@@ -124,7 +124,7 @@ enum Refusal {
     NoConnection(String),
 }
 
-impl Refusal {
+impl SqlRefusal {
     /// Whether no further attempt can go better.
     fn is_final(&self) -> bool {
         /// SQLite's code for what cannot be compiled: a mistake, or a table that is not there.
@@ -158,9 +158,9 @@ mod tests {
 
     #[test]
     fn what_is_not_the_statements_fault_is_tried_again() {
-        assert!(Refusal::QuestionMark.is_final());
+        assert!(SqlRefusal::QuestionMark.is_final());
         for passing in [sqlx::Error::PoolTimedOut, sqlx::Error::Protocol("half a message".into())] {
-            let refusal = Refusal::from(passing);
+            let refusal = SqlRefusal::from(passing);
             assert!(!refusal.is_final(), "{refusal}");
             assert!(refusal.at(2).to_string().starts_with("statement 2: "));
         }

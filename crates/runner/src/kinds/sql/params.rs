@@ -13,7 +13,7 @@ use super::script::Script;
 /// params = { file = "nightly.sql" }
 /// ```
 #[derive(Clone, Debug, Deserialize)]
-#[serde(try_from = "Written")]
+#[serde(try_from = "WrittenSql")]
 pub struct SqlParams {
     pub(super) script: Script,
 }
@@ -21,17 +21,17 @@ pub struct SqlParams {
 /// By the time it is read, `file` holds what is in the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct WrittenSql {
     #[serde(default, deserialize_with = "script")]
     statement: Option<Script>,
     #[serde(default, deserialize_with = "script")]
     file: Option<Script>,
 }
 
-impl TryFrom<Written> for SqlParams {
+impl TryFrom<WrittenSql> for SqlParams {
     type Error = &'static str;
 
-    fn try_from(written: Written) -> Result<Self, &'static str> {
+    fn try_from(written: WrittenSql) -> Result<Self, &'static str> {
         match (written.statement, written.file) {
             (Some(script), None) | (None, Some(script)) => Ok(Self { script }),
             (None, None) => Err("there is nothing to run: write statement = \"…\" or file = \"….sql\""),

@@ -30,7 +30,7 @@ const BINDS: [(&str, Bind); 7] = [
 
 /// One statement, ready for either database.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Statement {
+pub(super) struct UserStatement {
     /// With `$1`, `$2`, … for the binds: both databases read that.
     pub(super) text: String,
     /// What `$1`, `$2`, … stand for.
@@ -42,7 +42,7 @@ pub(super) struct Statement {
 /// One statement or more.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Script {
-    pub(super) statements: Vec<Statement>,
+    pub(super) statements: Vec<UserStatement>,
 }
 
 /// Without the text, which may hold what an `{ env }` stands for.
@@ -52,9 +52,9 @@ impl fmt::Debug for Script {
     }
 }
 
-impl fmt::Debug for Statement {
+impl fmt::Debug for UserStatement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Statement({:?})", self.binds)
+        write!(f, "UserStatement({:?})", self.binds)
     }
 }
 
@@ -113,7 +113,7 @@ struct Scan<'t> {
     text: &'t str,
     at: usize,
     open: Open,
-    statements: Vec<Statement>,
+    statements: Vec<UserStatement>,
 }
 
 impl<'t> Scan<'t> {
@@ -267,7 +267,7 @@ impl<'t> Scan<'t> {
             _ => {}
         }
         let Open { text, binds, has_question_mark, .. } = open;
-        self.statements.push(Statement { text: text.trim().to_owned(), binds, has_question_mark });
+        self.statements.push(UserStatement { text: text.trim().to_owned(), binds, has_question_mark });
         Ok(())
     }
 

@@ -121,7 +121,7 @@ impl PostgresLedger {
         connection: PoolConnection<Postgres>,
         terms: &EffectTerms,
     ) -> Result<Option<PostgresWork>, Failure> {
-        let mut session = Session { connection: Some(connection), pooler: self.effects.pooler };
+        let mut session = EffectSession { connection: Some(connection), pooler: self.effects.pooler };
         // Whatever the database's defaults are: under a stricter isolation the run's own heartbeats
         // would make its last statement fail.
         let how = "BEGIN ISOLATION LEVEL read committed READ WRITE";
@@ -153,7 +153,7 @@ impl PostgresLedger {
 /// An open transaction. Dropped, its connection is closed, and the server rolls it back.
 #[derive(Debug)]
 struct PostgresWork {
-    session: Session,
+    session: EffectSession,
     namespace: Arc<str>,
     timeout: Duration,
     mark: String,
@@ -232,12 +232,12 @@ enum Last {
 /// A borrowed connection, closed unless it is given back: the pool would wait for what the server still
 /// works on.
 #[derive(Debug)]
-struct Session {
+struct EffectSession {
     connection: Option<PoolConnection<Postgres>>,
     pooler: bool,
 }
 
-impl Session {
+impl EffectSession {
     fn live(&mut self) -> Result<&mut PgConnection, Failure> {
         match &mut self.connection {
             Some(connection) => Ok(connection),
@@ -264,7 +264,7 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for EffectSession {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take() {
             drop(connection.detach());

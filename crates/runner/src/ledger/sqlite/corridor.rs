@@ -6,7 +6,7 @@ use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
 use super::cells::{self, millis};
 use super::fault::Fault;
-use super::{SqliteLedger, Statement};
+use super::{SqliteLedger, SqliteStatement};
 use crate::firing::{Firing, Reason, State};
 use crate::ledger::{
     Answer, Claim, ClaimRequest, Ending, Entry, Heartbeat, Ledger, Run, Settled, Settlement, Skip, Skipped,
@@ -203,7 +203,7 @@ impl SqliteLedger {
     }
 
     /// A statement whose first five parameters name a firing.
-    pub(super) fn about<'q>(&'q self, sql: &'static str, firing: &'q Firing) -> Statement<'q> {
+    pub(super) fn about<'q>(&'q self, sql: &'static str, firing: &'q Firing) -> SqliteStatement<'q> {
         sqlx::query(sql)
             .bind(&*self.namespace)
             .bind(firing.job.as_str())
@@ -213,7 +213,7 @@ impl SqliteLedger {
     }
 
     /// A statement whose first three parameters name a run.
-    pub(super) fn of_run<'q>(&'q self, sql: &'static str, run: Run) -> Statement<'q> {
+    pub(super) fn of_run<'q>(&'q self, sql: &'static str, run: Run) -> SqliteStatement<'q> {
         sqlx::query(sql).bind(&*self.namespace).bind(run.id.0).bind(run.fence.0)
     }
 }

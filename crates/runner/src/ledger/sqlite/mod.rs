@@ -31,10 +31,10 @@ use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteConnection};
 use self::effect::EffectDoor;
 use self::fault::Fault;
 use self::lane::Lane;
-use self::open::Place;
+use self::open::FilePlace;
 use super::{Answer, LedgerError, LedgerOptions};
 
-type Statement<'q> = Query<'q, Sqlite, SqliteArguments>;
+type SqliteStatement<'q> = Query<'q, Sqlite, SqliteArguments>;
 
 /// No call gives up sooner: other processes may have many commits before this one's turn.
 const LEAST_PATIENCE: Duration = Duration::from_secs(5);
@@ -64,7 +64,7 @@ impl SqliteLedger {
     pub async fn open(options: LedgerOptions) -> Result<Self, LedgerError> {
         let LedgerOptions { url, namespace, timeout, migrate, .. } = options;
         let patience = timeout.max(LEAST_PATIENCE);
-        let opened = Place::parse(&url)?.open(migrate, patience).await?;
+        let opened = FilePlace::parse(&url)?.open(migrate, patience).await?;
         Ok(Self {
             namespace,
             patience,
@@ -83,11 +83,11 @@ impl SqliteLedger {
     /// # Cancel safety
     /// Safe to drop and call again: each migration is applied as a whole or not at all.
     pub async fn migrate(options: &LedgerOptions) -> Result<Vec<String>, LedgerError> {
-        Place::parse(&options.url)?.migrate(LEAST_PATIENCE).await
+        FilePlace::parse(&options.url)?.migrate(LEAST_PATIENCE).await
     }
 
     pub(super) fn check_url(options: &LedgerOptions) -> Result<(), LedgerError> {
-        Place::parse(&options.url).map(drop)
+        FilePlace::parse(&options.url).map(drop)
     }
 
     /// Bounds an operation in time and says what it was about when it fails.

@@ -38,7 +38,7 @@ const OURS_ALONE: u32 = 0o600;
 
 /// What is to be opened.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct FilePlace {
     options: SqliteConnectOptions,
     /// `None` in memory.
     file: Option<PathBuf>,
@@ -46,7 +46,7 @@ pub(super) struct Place {
 
 /// What opening leaves behind.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(super) struct OpenedFile {
     pub(super) writer: Arc<Lane>,
     pub(super) readers: Arc<Lane>,
     /// For connections of jobs' own transactions.
@@ -55,7 +55,7 @@ pub(super) struct Opened {
     pub(super) anchor: Option<SqliteConnection>,
 }
 
-impl Place {
+impl FilePlace {
     /// Reads `sqlite:<path>` or `sqlite::memory:`.
     pub(super) fn parse(url: &str) -> Result<Self, LedgerError> {
         let refuse = |hint: &str, source| LedgerError::Unusable { hint: hint.into(), source };
@@ -85,7 +85,7 @@ impl Place {
     }
 
     /// Opens the file, and with `migrate` creates it and brings it up to date.
-    pub(super) async fn open(&self, migrate: bool, patience: Duration) -> Result<Opened, LedgerError> {
+    pub(super) async fn open(&self, migrate: bool, patience: Duration) -> Result<OpenedFile, LedgerError> {
         if !migrate && self.file.as_deref().is_some_and(|path| !path.exists()) {
             let hint = format!("{} does not exist; run `runner migrate`", self.name());
             return Err(LedgerError::Unusable { hint, source: None });
@@ -124,7 +124,7 @@ impl Place {
             Some(conn)
         };
         drop(gate);
-        Ok(Opened { writer, readers, effects, anchor })
+        Ok(OpenedFile { writer, readers, effects, anchor })
     }
 
     /// Waits until no other process opens or migrates this file. SQLite cannot do that itself: the
@@ -268,7 +268,7 @@ mod tests {
             value
         }
         let dir = tempfile::TempDir::new().expect("a temporary directory");
-        let place = Place::parse(&format!("sqlite:{}/runner.db", dir.path().display())).expect("a place");
+        let place = FilePlace::parse(&format!("sqlite:{}/runner.db", dir.path().display())).expect("a place");
         let opened = place.open(true, OPENER_BUSY).await.expect("opened");
         assert_eq!(pragma(&opened.writer, "PRAGMA synchronous").await, 2, "FULL");
         assert_eq!(pragma(&opened.writer, "PRAGMA foreign_keys").await, 1);

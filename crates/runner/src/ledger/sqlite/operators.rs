@@ -1,7 +1,7 @@
 //! What people ask for.
 
 use super::fault::Fault;
-use super::{SqliteLedger, Statement};
+use super::{SqliteLedger, SqliteStatement};
 use crate::ledger::{Answer, FiringId, Operators};
 
 impl Operators for SqliteLedger {
@@ -29,7 +29,7 @@ impl Operators for SqliteLedger {
 
 impl SqliteLedger {
     /// Runs a statement that changes one row or none, and says which.
-    async fn touches_one(&self, statement: Statement<'_>) -> Result<bool, Fault> {
+    async fn touches_one(&self, statement: SqliteStatement<'_>) -> Result<bool, Fault> {
         let mut write = self.writer.begin().await?;
         let touched = statement.execute(&mut *write).await?.rows_affected();
         write.commit().await?;

@@ -4,7 +4,7 @@ use sqlx::sqlite::SqliteRow;
 
 use super::cells;
 use super::fault::Fault;
-use super::{SqliteLedger, Statement};
+use super::{SqliteLedger, SqliteStatement};
 use crate::ledger::{
     Answer, AttemptRow, Counted, FiringId, FiringRow, HistoryFilter, JobRow, Reader, Reading,
 };
@@ -56,7 +56,7 @@ impl SqliteLedger {
     /// All rows of a statement that only reads.
     pub(super) async fn rows<T>(
         &self,
-        statement: Statement<'_>,
+        statement: SqliteStatement<'_>,
         read: fn(&SqliteRow) -> Result<T, Fault>,
     ) -> Result<Vec<T>, Fault> {
         let mut conn = self.readers.lend().await?;

@@ -2,7 +2,7 @@ use super::*;
 
 fn one(text: &str) -> (String, Vec<Bind>) {
     let script = Script::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
-    let [statement] = <[Statement; 1]>::try_from(script.statements).expect("one statement");
+    let [statement] = <[UserStatement; 1]>::try_from(script.statements).expect("one statement");
     (statement.text, statement.binds)
 }
 
