@@ -32,9 +32,8 @@ fn promises(project: &[Source]) -> Vec<String> {
                 let Some((file, name)) = quoted.split_once(".rs::") else { continue };
                 let (file, name) = (format!("{file}.rs"), name.rsplit("::").next().unwrap_or_default());
                 let test = project.iter().find(|source| source.path == file);
-                let is_in = |test: &Source| {
-                    ["(", "<"].iter().any(|next| test.text.contains(&format!("fn {name}{next}")))
-                };
+                let is_in =
+                    |test: &Source| test.rust().functions.iter().any(|function| function.name == name);
                 if !test.is_some_and(is_in) {
                     breaches.push(source.breach(index + 1, &format!("there is no test {quoted}")));
                 }

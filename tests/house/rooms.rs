@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::paths::paths;
 use crate::source::Source;
 use crate::{holds, planted, product};
 
@@ -50,7 +49,7 @@ fn rooms_door(project: &[Source]) -> Vec<String> {
             ));
             continue;
         };
-        for named in paths(&source.code()) {
+        for named in &source.rust().paths {
             let Some(target) = target_of(&named.segments, &module) else { continue };
             let target = reexports.get(&target).unwrap_or(&target).as_str();
             let open = target == room
@@ -91,7 +90,7 @@ fn target_of(segments: &[String], module: &[String]) -> Option<String> {
 /// What lib.rs gives a shorter name: `JobContext` → job.
 fn reexports(project: &[Source]) -> BTreeMap<String, String> {
     let root = project.iter().find(|source| source.path == "crates/runner/src/lib.rs");
-    let named = root.map_or_else(Vec::new, |root| paths(&root.code()));
+    let named = root.map_or_else(Vec::new, |root| root.rust().paths.clone());
     let with_room = named.into_iter().filter(|named| named.segments.len() > 1);
     with_room.map(|named| (named.segments.last().unwrap().clone(), named.segments[0].clone())).collect()
 }
@@ -145,7 +144,7 @@ fn both_layers_door(project: &[Source]) -> Vec<String> {
     let outside =
         product(project).filter(|source| source.is_under("crates/runner/src/") && !source.is_under(OWNER));
     for source in outside {
-        for named in paths(&source.code()) {
+        for named in &source.rust().paths {
             let last = named.segments.last().map_or("", String::as_str);
             let lock =
                 named.starts_with(&["lockcore"]) && !HARMLESS.iter().any(|word| named.segments[1] == *word);

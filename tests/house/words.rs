@@ -21,7 +21,7 @@ fn forbidden(project: &[Source], words: &[[&str; 2]], advice: &str) -> Vec<Strin
         for word in words {
             let word = word.concat();
             let advice = format!("{word:?}: {advice}");
-            breaches.extend(source.breaches(&source.text, |line| line.contains(&word), &advice));
+            breaches.extend(source.breaches(|line| line.contains(&word), &advice));
         }
     }
     breaches
