@@ -9,9 +9,11 @@ mod crates;
 mod documents;
 mod files;
 mod names;
+mod public;
 mod reading;
 mod rooms;
 mod source;
+mod sql_words;
 mod words;
 
 use source::{Source, project, rust_under};

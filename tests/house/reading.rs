@@ -150,7 +150,8 @@ impl Reader {
     }
 
     fn name(&mut self, kind: fn(&mut Reading) -> &mut Vec<Name>, ident: &Ident) {
-        kind(&mut self.reading).push(Name { line: ident.span().start().line, name: ident.unraw().to_string() });
+        kind(&mut self.reading)
+            .push(Name { line: ident.span().start().line, name: ident.unraw().to_string() });
     }
 
     fn item(&mut self, item: &Item) {
@@ -341,10 +342,10 @@ impl<'ast> Visit<'ast> for Reader {
     }
 }
 
-/// `State { Queued = "queued", … }` → State and its words.
+/// `pub State { Queued = "queued", … }` → State and its words.
 fn words(tokens: TokenStream) -> Option<(String, Vec<String>)> {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
-    let [TokenTree::Ident(name), TokenTree::Group(group)] = tokens.as_slice() else { return None };
+    let [.., TokenTree::Ident(name), TokenTree::Group(group)] = tokens.as_slice() else { return None };
     let literals = group.stream().into_iter().filter_map(|token| match token {
         TokenTree::Literal(literal) => syn::parse_str::<syn::LitStr>(&literal.to_string()).ok(),
         _ => None,

@@ -1,67 +1,108 @@
 //! Which room may enter which, and what only the executor may do.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use crate::source::Source;
+use crate::source::{Source, rust_under};
 use crate::{holds, planted, product};
 
+/// The page whose table says which rooms there are, from the top floor down, and where each may enter.
+const PAGE: &str = "ARCHITECTURE.md";
+const HOUSE: &str = "crates/runner/src/";
 /// Everyone may use these.
 const LEAVES: [&str; 3] = ["firing", "clock", "capture"];
 /// What everyone but the leaves may use: counting.
 const SERVICES: [&str; 1] = ["telemetry"];
+/// A crate of its own, and a room like any other.
+const LOCKCORE: &str = "lockcore";
+/// More arrows than this, and nobody keeps the house in mind.
+const MOST_ARROWS: usize = 75;
 
-/// Which rooms of `crates/runner/src` a room may enter, besides itself, the leaves and the services. From the
-/// top floor down; a door leads down.
-const DOORS: &[(&str, &[&str])] = &[
-    ("main", &["builder"]),
-    ("builder", &["cli", "config", "engine", "job", "registry"]),
-    // `warden` holds the entry of the process beside a command.
-    ("cli", &["admin", "operate", "engine", "registry", "warden", "ledger", "config", "schedule"]),
-    ("admin", &["engine", "config"]),
-    ("operate", &["engine", "registry", "config"]),
-    ("engine", &["registry", "job", "ledger", "config", "schedule"]),
-    // What is known before anything runs.
-    ("registry", &["kinds", "job", "config"]),
-    ("kinds", &["warden", "job", "ledger", "config"]),
-    ("warden", &["job"]),
-    ("job", &["ledger"]),
-    ("ledger", &[]),
-    ("config", &["schedule"]),
-    ("schedule", &[]),
-    ("telemetry", &[]),
-    ("firing", &[]),
-    ("clock", &[]),
-    ("capture", &[]),
-];
+/// One room of the table.
+#[derive(Debug)]
+struct Room {
+    line: usize,
+    name: String,
+    doors: Vec<String>,
+}
 
-fn rooms_door(project: &[Source]) -> Vec<String> {
-    const HOUSE: &str = "crates/runner/src/";
+/// The table below `| room | holds | may enter |`.
+fn rooms(project: &[Source]) -> Vec<Room> {
+    let page = project.iter().find(|source| source.path == PAGE);
+    let lines = page.map_or("", |page| page.text.as_str()).lines().enumerate();
+    let below = lines.skip_while(|(_, line)| !line.starts_with("| room | holds | may enter |")).skip(2);
+    let quoted = |cell: &str| -> Vec<String> {
+        cell.split('`').skip(1).step_by(2).map(|name| name.trim_end_matches('/').to_owned()).collect()
+    };
+    let mut rooms = Vec::new();
+    for (index, line) in below.take_while(|(_, line)| line.starts_with('|')) {
+        let cells: Vec<&str> = line.split(" | ").collect();
+        let [names, _, doors] = cells.as_slice() else { panic!("{PAGE}:{}: three cells", index + 1) };
+        for name in quoted(names) {
+            rooms.push(Room { line: index + 1, name, doors: quoted(doors) });
+        }
+    }
+    rooms
+}
+
+/// Where one room names something of another, by both names: the first place for each pair.
+fn arrows<'p>(project: &'p [Source], rooms: &[Room]) -> BTreeMap<(String, String), (&'p Source, usize)> {
     let reexports = reexports(project);
-    let rooms: BTreeMap<_, _> = DOORS.iter().copied().collect();
-    let mut breaches = Vec::new();
-    for source in project.iter().filter(|source| source.is_rust() && source.is_under(HOUSE)) {
+    let is_room = |name: &str| name == LOCKCORE || rooms.iter().any(|room| room.name == name);
+    let mut arrows = BTreeMap::new();
+    for source in rust_under(project, HOUSE) {
         let module = module_of(source.path.trim_start_matches(HOUSE));
+        // lib.rs is the list of contents: it names what is public, and does nothing with it.
         let Some(room) = module.first() else { continue };
-        let Some(doors) = rooms.get(room.as_str()) else {
-            breaches.push(source.breach(
-                1,
-                &format!("{room} is a new room: give it a line in DOORS of tests/house/rooms.rs"),
-            ));
-            continue;
-        };
         for named in &source.rust().paths {
             let Some(target) = target_of(&named.segments, &module) else { continue };
-            let target = reexports.get(&target).unwrap_or(&target).as_str();
-            let open = target == room
-                || !rooms.contains_key(target)
-                || LEAVES.contains(&target)
-                || SERVICES.contains(&target) && !LEAVES.contains(&room.as_str())
-                || doors.contains(&target);
-            if !open {
-                let advice = format!("there is no door from {room} to {target} (it may enter {doors:?})");
-                breaches.push(source.breach(named.line, &advice));
+            let target = reexports.get(&target).unwrap_or(&target).clone();
+            if target != *room && is_room(&target) {
+                arrows.entry((room.clone(), target)).or_insert((source, named.line));
             }
         }
+    }
+    arrows
+}
+
+fn rooms_door(project: &[Source]) -> Vec<String> {
+    let rooms = rooms(project);
+    let mut breaches = Vec::new();
+    for source in rust_under(project, HOUSE) {
+        let module = module_of(source.path.trim_start_matches(HOUSE));
+        if module.first().is_some_and(|room| !rooms.iter().any(|known| known.name == *room)) {
+            breaches
+                .push(source.breach(1, &format!("{} is a new room: give it a line in {PAGE}", module[0])));
+        }
+    }
+    let arrows = arrows(project, &rooms);
+    for ((from, to), (source, line)) in &arrows {
+        let doors = rooms.iter().find(|room| room.name == *from).map_or(&[][..], |room| &room.doors);
+        let open = LEAVES.contains(&to.as_str())
+            || SERVICES.contains(&to.as_str()) && !LEAVES.contains(&from.as_str())
+            || doors.contains(to);
+        if !open {
+            let advice = format!("there is no door from {from} to {to} ({PAGE} lets it enter {doors:?})");
+            breaches.push(source.breach(*line, &advice));
+        }
+    }
+    for (floor, room) in rooms.iter().enumerate() {
+        for door in &room.doors {
+            let place = format!("{PAGE}:{}", room.line);
+            let (from, to) = (&room.name, door);
+            if !arrows.contains_key(&(from.clone(), to.clone())) {
+                breaches.push(format!("{place}: nobody uses the door from {from} to {to}: close it"));
+            }
+            // A house without a way up has no circle.
+            let below = rooms.iter().position(|other| other.name == *door);
+            if door != LOCKCORE && below.is_none_or(|below| below <= floor) {
+                breaches.push(format!("{place}: the door from {from} to {to} does not lead down"));
+            }
+        }
+    }
+    if arrows.len() > MOST_ARROWS {
+        let list: Vec<_> = arrows.keys().map(|(from, to)| format!("{from} -> {to}")).collect();
+        let count = list.len();
+        breaches.push(format!("{count} arrows, {MOST_ARROWS} are the most:\n{}", list.join("\n")));
     }
     breaches
 }
@@ -80,6 +121,7 @@ fn target_of(segments: &[String], module: &[String]) -> Option<String> {
     let ups = segments.iter().take_while(|segment| *segment == "super").count();
     match segments.first()?.as_str() {
         "crate" => segments.get(1).cloned(),
+        LOCKCORE => Some(LOCKCORE.to_owned()),
         "runner" if module == ["main"] => segments.get(1).cloned(),
         "super" if ups < module.len() => None,
         "super" => segments.get(ups).cloned(),
@@ -95,43 +137,54 @@ fn reexports(project: &[Source]) -> BTreeMap<String, String> {
     with_room.map(|named| (named.segments.last().unwrap().clone(), named.segments[0].clone())).collect()
 }
 
-#[test]
-fn rooms_keep_to_their_doors() {
-    holds(rooms_door);
-    let rule = rooms_door;
-    assert_eq!(planted(rule, "crates/runner/src/firing.rs", "use crate::ledger::Claim;"), 1);
-    assert_eq!(planted(rule, "crates/runner/src/schedule/cron.rs", "use crate::{clock, config::Config};"), 1);
-    assert_eq!(planted(rule, "crates/runner/src/engine/scheduler.rs", "use super::super::cli::Format;"), 1);
-    assert_eq!(
-        planted(rule, "crates/runner/src/ledger/sqlite/open.rs", "fn f() { super::super::super::cli::g() }"),
-        1
-    );
-    assert_eq!(
-        planted(rule, "crates/runner/src/ledger/sqlite/open.rs", "use super::super::values::Claim;"),
-        0
-    );
-    assert_eq!(
-        planted(
-            rule,
-            "crates/runner/src/engine/executor/mod.rs",
-            "use crate::{firing, ledger::Claim, job::Job};"
-        ),
-        0
-    );
-    assert_eq!(planted(rule, "crates/runner/src/clock.rs", "use crate::telemetry;"), 1);
-    assert_eq!(planted(rule, "crates/runner/src/attic.rs", ""), 1);
-    let through_a_shorter_name = [
-        Source::new("crates/runner/src/lib.rs", "mod job;\npub use job::{Job, JobContext};"),
-        Source::new("crates/runner/src/ledger/open.rs", "use crate::JobContext;"),
-    ];
-    assert_eq!(rule(&through_a_shorter_name).len(), 1);
+/// A house of three floors, and one more file.
+fn house(table: &str, path: &str, text: &str) -> Vec<String> {
+    let page = format!("| room | holds | may enter |\n|---|---|---|\n{table}\n\nMore.\n");
+    rooms_door(&[Source::new(PAGE, &page), Source::new(path, text)])
 }
 
 #[test]
-fn every_door_leads_to_a_room() {
-    let rooms: BTreeSet<_> = DOORS.iter().map(|(room, _)| *room).collect();
-    let doors = DOORS.iter().flat_map(|(_, doors)| doors.iter());
-    assert_eq!(doors.filter(|door| !rooms.contains(*door)).collect::<Vec<_>>(), Vec::<&&str>::new());
+fn rooms_keep_to_their_doors() {
+    holds(rooms_door);
+    const TABLE: &str = "| `cli/` | faces | `engine`, `ledger` |\n| `engine/` | works | `ledger` |\n\
+                         | `ledger/`, `config/` | rows | – |\n| `firing/`, `telemetry/` | words | – |";
+    let breaches = |path: &str, text: &str| {
+        let told = house(TABLE, path, text);
+        told.into_iter().filter(|told| !told.contains("nobody uses")).collect::<Vec<_>>()
+    };
+    for (path, text, count) in [
+        ("crates/runner/src/firing/mod.rs", "use crate::ledger::Claim;", 1),
+        ("crates/runner/src/firing/mod.rs", "use crate::telemetry;", 1),
+        ("crates/runner/src/engine/a.rs", "use crate::{firing, config::Config};", 1),
+        ("crates/runner/src/engine/a.rs", "use super::super::cli::Format;", 1),
+        ("crates/runner/src/engine/a.rs", "use crate::{firing::Fence, ledger::Claim, telemetry};", 0),
+        ("crates/runner/src/engine/a.rs", "use lockcore::Lease;", 1),
+        ("crates/runner/src/ledger/b/open.rs", "fn f() { super::super::super::cli::g() }", 1),
+        ("crates/runner/src/ledger/b/open.rs", "use super::super::values::Claim;", 0),
+        ("crates/runner/src/attic.rs", "", 1),
+    ] {
+        let told = breaches(path, text);
+        assert_eq!(told.len(), count, "{path}: {text}: {told:?}");
+    }
+    let through_a_shorter_name = [
+        Source::new(
+            PAGE,
+            "| room | holds | may enter |\n|---|---|---|\n| `job/` | a | – |\n| `rows/` | b | – |",
+        ),
+        Source::new("crates/runner/src/lib.rs", "mod job;\npub use job::{Job, JobContext};"),
+        Source::new("crates/runner/src/rows/open.rs", "use crate::JobContext;"),
+    ];
+    assert_eq!(rooms_door(&through_a_shorter_name).len(), 1);
+}
+
+#[test]
+fn a_door_that_nobody_uses_or_that_leads_up_is_told() {
+    let told = |table: &str| house(table, "crates/runner/src/cli/a.rs", "use crate::engine::Site;");
+    assert_eq!(told("| `cli/` | a | `engine` |\n| `engine/` | b | – |"), Vec::<String>::new());
+    let unused = told("| `cli/` | a | `engine`, `ledger` |\n| `engine/` | b | – |\n| `ledger/` | c | – |");
+    assert!(unused.len() == 1 && unused[0].contains("nobody uses"), "{unused:?}");
+    let up = told("| `engine/` | b | – |\n| `cli/` | a | `engine` |");
+    assert!(up.len() == 1 && up[0].contains("does not lead down"), "{up:?}");
 }
 
 fn both_layers_door(project: &[Source]) -> Vec<String> {
@@ -159,8 +212,8 @@ fn both_layers_door(project: &[Source]) -> Vec<String> {
             };
             if (lock || ledger) && !allowed {
                 let advice = "only the executor calls the lock and the corridor's side of the ledger, and \
-                              the replica only constructs them: go through the executor (or the ledger's \
-                              Upkeep or Reader)";
+                              the replica only constructs them: go through the executor (or one of \
+                              the ledger's other traits)";
                 breaches.push(source.breach(named.line, advice));
             }
         }

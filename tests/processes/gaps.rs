@@ -45,7 +45,7 @@ fn with_a_downtime(keys: &str, downtime: Duration) -> (Cluster, Deployment) {
 }
 
 #[test]
-fn after_a_downtime_the_newest_missed_firings_run_and_the_older_ones_have_a_row_that_says_so() {
+fn after_a_downtime_the_newest_missed_firings_run_and_the_older_ones_have_rows() {
     let (_cluster, deployment) = with_a_downtime("", Duration::from_secs(10));
     let rows = deployment.history("tick");
     assert_no_gap(&rows, SECOND);

@@ -134,7 +134,7 @@ fn work_in_the_ledgers_database_is_committed_once_behind_a_pooler() {
 }
 
 #[test]
-fn four_processes_that_bring_the_tables_up_to_date_at_once_behind_a_pooler_all_succeed() {
+fn four_processes_that_migrate_at_once_behind_a_pooler_all_succeed() {
     let scene = Scene::new();
     let deployment = scene.deployment().job("tick", Duration::ZERO, "every = \"1h\"");
     let done = std::thread::scope(|scope| {

@@ -58,7 +58,7 @@ async fn a_successor_at_work_undoes_the_work() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn heartbeats_go_on_beside_an_open_transaction_even_where_the_default_is_serializable() {
+async fn heartbeats_go_on_beside_an_open_transaction_also_where_it_is_serializable() {
     let site = Site::<Postgres>::open().await;
     prepare(&site).await;
     let database = site.sql("SELECT current_database()");

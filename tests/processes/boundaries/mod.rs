@@ -65,7 +65,7 @@ fn who_is_struck_with_a_lock_it_does_not_know_of_leaves_a_gap_that_is_found() {
 }
 
 #[test]
-fn who_is_struck_between_lock_and_claim_leaves_a_gap_that_is_found_and_claims_nothing_later() {
+fn who_is_struck_between_lock_and_claim_leaves_a_gap_that_is_found() {
     strike(Moment::BeforeClaim, [(Kill, AGAIN, ONCE), (Freeze, AGAIN, ONCE)]);
 }
 

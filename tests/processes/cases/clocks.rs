@@ -11,7 +11,7 @@ use crate::embedded;
 /// A step of an hour, as at the first contact with a time server, over twelve instants of one job and
 /// thousands of another.
 #[test]
-fn a_clock_that_is_set_forward_an_hour_lets_the_newest_missed_firing_run_and_not_all_of_them() {
+fn a_clock_that_is_set_forward_an_hour_runs_the_newest_missed_firing_only() {
     let deployment = embedded().job("rare", QUICK, "every = \"5m\"").job("tick", QUICK, "every = \"5s\"");
     let mut replica = deployment.replica().faketime("+0s").spawn();
     instance(&replica);

@@ -12,7 +12,7 @@ use super::command;
 use crate::{embedded, program};
 
 #[test]
-fn a_run_longer_than_its_interval_leaves_out_one_and_the_next_starts_on_its_own_instant() {
+fn a_run_longer_than_its_interval_leaves_out_one_and_the_next_is_on_its_instant() {
     let scene = Scene::new();
     let deployment = scene
         .deployment(program())

@@ -38,7 +38,7 @@ fn sql(name: &str, statement: &str) -> String {
 }
 
 #[test]
-fn four_hundred_runs_of_which_half_fail_leave_no_connection_no_descriptor_and_no_memory_behind() {
+fn four_hundred_runs_leak_no_connection_no_descriptor_and_no_memory() {
     let scene = Scene::new();
     let mut deployment = scene.deployment(program());
     for number in 0..48 {

@@ -12,7 +12,7 @@ use testbed::{Account, Deployment, Mode, Replica, Scene, let_pass};
 use crate::{embedded, program};
 
 #[test]
-fn sigterm_in_the_middle_of_a_run_gives_the_lock_back_with_its_end_and_the_next_fires_on_time() {
+fn after_a_sigterm_the_lock_is_given_back_with_the_run_and_the_next_is_on_time() {
     let scene = Scene::new();
     // Nobody could wait for this ttl.
     let keys = "every = \"1s\"\ntimeout = \"20s\"";

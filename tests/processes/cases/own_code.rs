@@ -131,7 +131,7 @@ fn rows(deployment: &Deployment, job: &str) -> Vec<serde_json::Value> {
 }
 
 #[test]
-fn a_job_that_takes_its_process_down_each_time_is_given_up_before_all_replicas_are_gone() {
+fn a_job_that_takes_its_process_down_is_given_up_before_all_replicas_are_gone() {
     let cluster = Cluster::start();
     let deployment = Deployment::new(&std::env::current_exe().unwrap())
         .redis(cluster.redis.url())

@@ -153,7 +153,7 @@ fn replicas_that_prune_at_the_same_moment_do_not_stand_in_each_others_way() {
 }
 
 #[test]
-fn work_in_the_database_is_begun_again_after_a_deadlock_and_after_a_restart_of_the_server() {
+fn work_in_the_database_begins_again_after_a_deadlock_and_after_a_restart() {
     let cluster = Cluster::start();
     let ledger = cluster.postgres.create_database();
     let ask = |sql: &str| PrivatePostgres::sql_at(&ledger, sql);

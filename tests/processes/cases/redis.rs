@@ -23,7 +23,7 @@ fn lock_key(namespace: &str, job: &str) -> String {
 }
 
 #[test]
-fn idle_connections_that_redis_closes_and_clients_that_are_killed_cost_no_firing_and_no_connection() {
+fn connections_that_redis_closes_cost_no_firing_and_leak_no_connection() {
     let scene = Scene::new();
     let redis = &scene.cluster.redis;
     // Every firing comes after a pause that is longer than the server's patience.
@@ -61,7 +61,7 @@ fn tell(address: SocketAddr, lines: &str) {
 }
 
 #[test]
-fn whatever_redis_answers_instead_of_a_lock_each_firing_has_its_row_and_the_lock_comes_back() {
+fn whatever_redis_answers_each_firing_has_its_row_and_the_lock_comes_back() {
     let scene = Scene::new();
     let redis = &scene.cluster.redis;
     let deployment = scene.deployment(program()).ttl("2s").job("goes_on", QUICK, "every = \"1s\"").job(
@@ -120,7 +120,7 @@ fn whatever_redis_answers_instead_of_a_lock_each_firing_has_its_row_and_the_lock
 }
 
 #[test]
-fn a_redis_that_comes_back_empty_interrupts_what_it_should_have_guarded_and_nothing_else() {
+fn a_redis_that_comes_back_empty_interrupts_only_what_it_should_have_guarded() {
     let scene = Scene::new();
     let redis = &scene.cluster.redis;
     let keys = format!("{}\ntimeout = \"12s\"", soon());

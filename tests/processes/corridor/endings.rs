@@ -82,7 +82,7 @@ fn a_run_that_ignores_its_cancellation_is_dropped_after_its_grace() {
 
 /// It sleeps on its thread for 9 s, three leases; its timeout is 1 s.
 #[test]
-fn a_run_that_blocks_its_thread_past_its_timeout_is_not_settled_while_it_may_still_act() {
+fn a_run_that_blocks_its_thread_past_its_timeout_is_not_settled_while_it_may_act() {
     let deployment = misbehaving("{ block_for = 9 }", "timeout = \"1s\"\nkill_grace = \"500ms\"");
     let replica = start(&deployment);
     replica.wait_for_line(SOON, |line| line.contains("stuck"));

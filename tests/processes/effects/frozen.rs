@@ -18,7 +18,7 @@ pub(crate) fn soon() -> String {
 }
 
 #[test]
-fn a_frozen_owner_is_thrown_out_by_the_server_within_its_lease_and_the_next_attempt_commits() {
+fn a_frozen_owner_is_thrown_out_within_its_lease_and_the_next_attempt_commits() {
     let cluster = Cluster::start();
     let (deployment, database) = on(&cluster);
     // The first attempt is at work when it is frozen; the second one is not held up.

@@ -123,7 +123,7 @@ fn ended(database: &str) -> String {
 }
 
 #[test]
-fn a_firing_whose_transaction_committed_has_succeeded_whatever_its_job_does_afterwards() {
+fn a_firing_whose_transaction_committed_has_succeeded_whatever_its_job_does_next() {
     for afterwards in ["fail", "panic", "linger", "commit_again"] {
         let cluster = Cluster::start();
         let (deployment, database) = paying(&cluster, &format!(", afterwards = \"{afterwards}\""));
@@ -139,7 +139,7 @@ fn a_firing_whose_transaction_committed_has_succeeded_whatever_its_job_does_afte
 }
 
 #[test]
-fn a_job_that_falls_silent_in_its_transaction_is_thrown_out_and_its_next_attempt_commits() {
+fn a_job_that_is_silent_in_its_transaction_is_thrown_out_and_its_next_try_commits() {
     let cluster = Cluster::start();
     let (deployment, database) = paying(&cluster, ", block_ms = 5000");
     let mut replica = replica(&deployment);

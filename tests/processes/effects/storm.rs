@@ -39,7 +39,7 @@ fn disturb(deployment: &Deployment, replicas: &mut [Replica], rounds: usize) {
 }
 
 #[test]
-fn each_firing_leaves_one_effect_while_owners_die_and_freeze_and_the_lock_is_flushed() {
+fn each_firing_leaves_one_effect_while_owners_die_and_the_lock_is_flushed() {
     let cluster = Cluster::start();
     let (deployment, database) = on(&cluster);
     let keys = "overlap = \"allow\"\nmax_crashes = 1000\nmax_attempts = 1000\ntimeout = \"10s\"\n\
@@ -80,7 +80,7 @@ fn each_firing_leaves_one_effect_while_owners_die_and_freeze_and_the_lock_is_flu
 }
 
 #[test]
-fn two_processes_on_one_file_leave_one_effect_for_each_firing_while_they_are_killed_and_frozen() {
+fn two_processes_on_one_file_leave_one_effect_for_each_firing_under_kills() {
     let keys = "overlap = \"allow\"\nmax_crashes = 1000\nmax_attempts = 1000\ntimeout = \"10s\"";
     let table = TABLE.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS");
     let job = format!("{table};\n");

@@ -24,7 +24,7 @@ fn carry_over(from: &str, to: &str) {
 }
 
 #[test]
-fn a_ledger_that_was_moved_to_another_cluster_goes_on_with_higher_fences_and_every_replica_says_so() {
+fn a_ledger_moved_to_another_cluster_has_higher_fences_and_every_replica_says_so() {
     let stage = Stage::new();
     // Two timelines have passed when it is moved; the new cluster will begin with its first.
     stage.standby.promote();

@@ -30,7 +30,7 @@ impl Receiver {
 }
 
 #[test]
-fn after_a_lagging_standby_was_promoted_firings_may_run_again_but_only_under_higher_fences() {
+fn after_a_lagging_standby_is_promoted_firings_run_again_only_with_higher_fences() {
     let stage = Stage::new();
     let deployment = stage.deployment().job("tick", QUICK, "every = \"1s\"");
     let mut replicas = start(&deployment, 3);
@@ -92,7 +92,7 @@ fn after_a_lagging_standby_was_promoted_firings_may_run_again_but_only_under_hig
 }
 
 #[test]
-fn a_former_primary_that_still_takes_rows_gets_none_from_a_replica_that_knows_its_successor() {
+fn a_former_primary_gets_no_rows_from_a_replica_that_knows_its_successor() {
     let stage = Stage::new();
     let deployment = stage.deployment().job("tick", QUICK, "every = \"1s\"");
     let mut replicas = start(&deployment, 2);

@@ -70,7 +70,7 @@ impl Job for Touch {
 /// The job blocks every thread of its runtime for more than three times its lease: only renewals and
 /// heartbeats from elsewhere can keep it.
 #[test]
-fn a_job_that_blocks_every_thread_loses_no_lease_and_holds_up_no_firing_of_other_kinds() {
+fn a_job_that_blocks_every_thread_loses_no_lease_and_delays_no_other_kind() {
     let cluster = Cluster::start();
     let database = cluster.postgres.create_database();
     let deployment = Deployment::new(&std::env::current_exe().unwrap())

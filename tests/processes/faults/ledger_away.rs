@@ -8,7 +8,7 @@ use testbed::{Cluster, PrivatePostgres, let_pass, wait_until_blocking};
 use crate::program;
 
 #[test]
-fn postgresql_down_for_five_seconds_lets_nothing_run_without_a_row_and_work_resumes_at_once() {
+fn while_postgresql_is_down_nothing_runs_without_a_row_and_work_resumes_at_once() {
     let cluster = Cluster::start();
     let deployment =
         cluster.deployment(program()).ttl("3s").job("tick", Duration::from_millis(50), "every = \"1s\"");

@@ -11,7 +11,7 @@ use crate::program;
 const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
-fn a_lock_that_is_flushed_all_the_time_neither_doubles_a_firing_nor_lets_a_job_overlap_itself() {
+fn a_lock_that_is_flushed_all_the_time_doubles_no_firing_and_lets_no_job_overlap() {
     let cluster = Cluster::start();
     let deployment = cluster
         .deployment(program())
@@ -44,7 +44,7 @@ fn a_lock_that_is_flushed_all_the_time_neither_doubles_a_firing_nor_lets_a_job_o
 }
 
 #[test]
-fn a_lock_that_was_lost_under_a_run_raises_an_alarm_when_the_ledger_refuses_the_next() {
+fn a_lock_lost_under_a_run_raises_an_alarm_when_the_ledger_refuses_the_next() {
     let cluster = Cluster::start();
     let deployment =
         cluster.deployment(program()).ttl("9s").job("long", Duration::from_millis(2_500), "every = \"1s\"");
@@ -56,7 +56,7 @@ fn a_lock_that_was_lost_under_a_run_raises_an_alarm_when_the_ledger_refuses_the_
 }
 
 #[test]
-fn redis_down_for_nine_seconds_neither_misses_nor_doubles_a_firing_that_goes_by_the_ledger() {
+fn redis_down_for_nine_seconds_neither_misses_nor_doubles_a_ledger_only_firing() {
     let cluster = Cluster::start();
     let deployment =
         cluster.deployment(program()).ttl("3s").job("tick", Duration::from_millis(50), "every = \"1s\"");
@@ -80,7 +80,7 @@ fn redis_down_for_nine_seconds_neither_misses_nor_doubles_a_firing_that_goes_by_
 }
 
 #[test]
-fn a_job_that_does_not_run_without_the_lock_is_skipped_while_redis_is_down_and_goes_on_afterwards() {
+fn a_job_that_needs_the_lock_is_skipped_while_redis_is_down_and_runs_again_later() {
     let cluster = Cluster::start();
     let deployment = cluster.deployment(program()).ttl("2s").job(
         "strict",

@@ -42,7 +42,7 @@ fn wait_for_state(deployment: &Deployment, job: &str, wanted: &str, deadline: Du
 }
 
 #[test]
-fn another_replica_takes_over_from_an_owner_that_was_killed_and_the_dead_owners_command_is_gone() {
+fn another_replica_takes_over_from_a_killed_owner_whose_command_is_gone() {
     let cluster = Cluster::start();
     let work = Duration::from_secs(4);
     let (deployment, mut owner, others) = one_firing(cluster.deployment(program()).ttl("2s").job(

@@ -169,7 +169,7 @@ fn cluster(receiver: &Receiver) -> (PrivateRedis, PrivatePostgres, Deployment) {
 }
 
 #[test]
-fn when_the_owner_is_killed_in_mid_request_another_sends_the_same_key_under_a_higher_fence() {
+fn after_a_kill_in_mid_request_another_sends_the_same_key_under_a_higher_fence() {
     let receiver = deaf_at_first();
     let (_redis, _postgres, deployment) = cluster(&receiver);
     let (mut owner, other) = in_mid_request(&deployment, &receiver);

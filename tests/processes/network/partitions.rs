@@ -108,7 +108,7 @@ fn a_replica_to_which_postgresql_is_silent_keeps_no_firing_from_the_others() {
 }
 
 #[test]
-fn a_replica_whose_questions_postgresql_hears_and_answers_in_vain_keeps_no_firing_from_the_others() {
+fn a_replica_that_hears_no_answer_of_postgresql_keeps_no_firing_from_the_others() {
     cut_one_off_from_postgresql(Mode::StallReplies);
 }
 
@@ -144,12 +144,12 @@ fn cut_one_off_from_redis(mode: Mode) {
 }
 
 #[test]
-fn a_replica_to_which_redis_is_closed_doubles_nothing_and_lets_no_job_overlap_itself() {
+fn a_replica_to_which_redis_is_closed_doubles_nothing_and_lets_no_job_overlap() {
     cut_one_off_from_redis(Mode::Refuse);
 }
 
 #[test]
-fn a_replica_to_which_redis_is_silent_doubles_nothing_and_lets_no_job_overlap_itself() {
+fn a_replica_to_which_redis_is_silent_doubles_nothing_and_lets_no_job_overlap() {
     cut_one_off_from_redis(Mode::Stall);
 }
 
@@ -226,7 +226,7 @@ impl MidRun {
 }
 
 #[test]
-fn an_owner_that_loses_postgresql_stops_before_its_lease_ends_and_another_replica_takes_over() {
+fn an_owner_that_loses_postgresql_stops_before_its_lease_ends_and_is_replaced() {
     let mut run = MidRun::cut(postgres, "");
     // No heartbeat passes any more: this is the last word on the lease.
     let lease: DateTime<Utc> = {

@@ -95,7 +95,7 @@ fn retry(snap: Snap) {
 }
 
 #[test]
-fn a_requeue_whose_reply_is_lost_is_found_recorded_though_the_next_attempt_may_have_begun() {
+fn a_requeue_whose_reply_is_lost_is_found_though_the_next_attempt_may_have_begun() {
     retry(Snap::SwallowReply);
 }
 

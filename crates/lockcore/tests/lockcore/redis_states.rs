@@ -49,7 +49,7 @@ fn left_on(server: &PrivateRedis) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn thousands_of_locks_that_are_released_dropped_or_given_up_midway_leave_no_renewal_behind() {
+async fn thousands_of_locks_that_are_released_or_dropped_leave_no_renewal_behind() {
     let server = PrivateRedis::start();
     // Renewed each 100 ms: a keep-alive that is left over would keep its key alive.
     let ttl = Duration::from_millis(300);

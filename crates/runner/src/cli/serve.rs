@@ -10,7 +10,7 @@ use super::{BAD_CONFIG, FAILED, STUCK, complain, complain_with_causes, logging};
 use crate::admin::{Admin, ListenError, Readiness};
 use crate::clock::SystemClock;
 use crate::config::Config;
-use crate::engine::job_set::Jobs;
+use crate::engine::job_set::SharedJobs;
 use crate::engine::lifecycle::Signals;
 use crate::engine::runtimes::{Homes, Runtimes};
 use crate::engine::{Engine, JobSet, Site, StartError};
@@ -60,7 +60,7 @@ pub(crate) fn run(config: &Config, registry: &Registry) -> ExitCode {
 ///
 /// What `[admin]` serves is there before the ledger is waited for and after the last run has ended:
 /// whoever restarts what does not answer must not restart a replica that only waits.
-async fn serve(config: &Config, jobs: Jobs, homes: Homes, site: &Site) -> Result<bool, ServeError> {
+async fn serve(config: &Config, jobs: SharedJobs, homes: Homes, site: &Site) -> Result<bool, ServeError> {
     let mut signals = Signals::listen().map_err(StartError::from)?;
     let last_tick = Arc::default();
     let readiness = Readiness { site: site.clone(), last_tick: Arc::clone(&last_tick) };

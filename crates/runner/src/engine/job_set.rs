@@ -10,7 +10,7 @@ use crate::ledger::JobRegistration;
 use crate::registry::BoundJob;
 
 /// Where the jobs of a replica are read: always the newest set.
-pub(crate) type Jobs = watch::Receiver<Arc<JobSet>>;
+pub(crate) type SharedJobs = watch::Receiver<Arc<JobSet>>;
 
 /// All jobs of one file, bound to their code. It never changes; another file makes another set.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, info, warn};
 
 use super::executor::{Executor, Ticket};
-use super::job_set::{JobSet, Jobs, registration};
+use super::job_set::{JobSet, SharedJobs, registration};
 use super::reconcile;
 use super::sweep::{Sweep, SweepTerms};
 use crate::firing::{Reason, State};
@@ -33,7 +33,7 @@ const PRUNE_BATCH: u32 = 1_000;
 pub(crate) struct Caretaker {
     executor: Arc<Executor>,
     ledger: Opened,
-    jobs: Jobs,
+    jobs: SharedJobs,
     firings: TaskTracker,
     sweep: Sweep,
     in_hand: InHand,
@@ -68,7 +68,12 @@ impl Drop for Held {
 impl Caretaker {
     /// A caretaker of `jobs`.
     #[must_use]
-    pub(crate) fn new(executor: Arc<Executor>, ledger: Opened, jobs: Jobs, firings: TaskTracker) -> Self {
+    pub(crate) fn new(
+        executor: Arc<Executor>,
+        ledger: Opened,
+        jobs: SharedJobs,
+        firings: TaskTracker,
+    ) -> Self {
         Self {
             executor,
             ledger,

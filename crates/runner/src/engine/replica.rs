@@ -12,7 +12,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{error, info, warn};
 
 use super::executor::Executor;
-use super::job_set::Jobs;
+use super::job_set::SharedJobs;
 use super::layers::{lock_backend, open_ledger};
 use super::lifecycle::{Signals, run_until_drained};
 use super::queue::{Caretaker, prune};
@@ -73,7 +73,12 @@ pub(crate) enum StartError {
 ///
 /// # Cancel safety
 /// Dropped, it fires nothing more and lets go of its runs only with the runtime.
-pub(crate) async fn embed(parts: Parts, config: &Config, jobs: Jobs, stop: impl Future<Output = ()>) -> bool {
+pub(crate) async fn embed(
+    parts: Parts,
+    config: &Config,
+    jobs: SharedJobs,
+    stop: impl Future<Output = ()>,
+) -> bool {
     let site = Site::new(parts.clock, parts.jitter);
     let layers = OpenLayers { instance: parts.instance, locks: parts.locks, ledger: parts.ledger };
     let last_tick = Arc::default();
@@ -162,7 +167,7 @@ impl Engine {
     pub(crate) async fn serve(
         mut self,
         config: &Config,
-        jobs: Jobs,
+        jobs: SharedJobs,
         last_tick: &Arc<LastTick>,
         signals: Signals,
     ) -> bool {

@@ -18,7 +18,7 @@ use tracing::debug;
 
 use super::Site;
 use super::executor::{Executor, Ticket};
-use super::job_set::{JobSet, Jobs};
+use super::job_set::{JobSet, SharedJobs};
 use crate::firing::{Firing, Origin};
 use crate::registry::BoundJob;
 use crate::schedule::{self, Timetable};
@@ -61,7 +61,7 @@ impl LastTick {
     }
 }
 
-/// Jobs that share a timetable, and how far it has been planned.
+/// SharedJobs that share a timetable, and how far it has been planned.
 #[derive(Debug)]
 struct Group {
     timetable: Timetable,
@@ -121,7 +121,7 @@ impl Plan {
 pub(crate) struct Scheduler {
     executor: Arc<Executor>,
     site: Site,
-    jobs: Jobs,
+    jobs: SharedJobs,
     plan: Plan,
     firings: TaskTracker,
     last_tick: Arc<LastTick>,
@@ -133,7 +133,7 @@ impl Scheduler {
     #[must_use]
     pub(crate) fn new(
         executor: Arc<Executor>,
-        mut jobs: Jobs,
+        mut jobs: SharedJobs,
         firings: TaskTracker,
         last_tick: Arc<LastTick>,
         ticker: Ticker,
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn under_a_shaky_clock_a_day_of_seconds_is_planned_without_a_hole_and_without_a_repetition() {
+    fn under_a_shaky_clock_a_day_of_seconds_is_planned_without_hole_or_repetition() {
         let mut group = group(0, 30);
         let mut planned = Vec::new();
         for tick in 0..86_400 {
@@ -297,7 +297,7 @@ mod tests {
         assert_eq!(group.plan(at(1_000), at(1_001)), [at(998), at(999), at(1_000), at(1_001)]);
     }
 
-    /// Jobs by name and period, in seconds.
+    /// SharedJobs by name and period, in seconds.
     fn jobs(declared: &[(&str, u64)]) -> JobSet {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("jobs.toml");

@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_number_of_failures_makes_a_backoff_longer_than_its_maximum_or_shorter_than_the_last() {
+    fn no_number_of_failures_makes_a_backoff_longer_than_its_maximum() {
         let max = Duration::from_secs(3_600);
         for factor in [1.0, 1.5, 2.0, 100.0] {
             let rule = Backoff { initial: Duration::from_secs(1), max, factor };

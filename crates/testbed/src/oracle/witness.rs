@@ -72,7 +72,7 @@ impl LockTerms {
 
 /// One process of the product, from its start to its end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Process {
+pub struct ReplicaProcess {
     /// Its name in tokens and rows.
     pub instance: String,
     /// When it was killed without a word, if it was.
@@ -85,7 +85,7 @@ pub struct Process {
     pub frozen: Vec<(DateTime<Utc>, DateTime<Utc>)>,
 }
 
-impl Process {
+impl ReplicaProcess {
     /// Whether its messages were lost or late in some part of this time.
     pub(super) fn was_cut(&self, from: DateTime<Utc>, until: DateTime<Utc>) -> bool {
         overlaps(&self.cut, from, until)
@@ -116,7 +116,7 @@ pub struct Witness {
     /// How long those locks may live.
     pub lock_terms: Option<LockTerms>,
     /// Every process there has been.
-    pub processes: Vec<Process>,
+    pub processes: Vec<ReplicaProcess>,
     /// When everything was whole again, each time.
     pub heals: Vec<DateTime<Utc>>,
     /// How long after a heal each firing that was due by then must have its row.
@@ -125,12 +125,12 @@ pub struct Witness {
 
 impl Witness {
     /// The process of this name.
-    pub(super) fn process(&self, instance: &str) -> Option<&Process> {
+    pub(super) fn process(&self, instance: &str) -> Option<&ReplicaProcess> {
         self.processes.iter().find(|process| process.instance == instance)
     }
 
     /// The process that made this token, whose first part is its name.
-    pub(super) fn process_of_token(&self, token: &str) -> Option<&Process> {
+    pub(super) fn process_of_token(&self, token: &str) -> Option<&ReplicaProcess> {
         self.process(token.split('|').next()?)
     }
 }

@@ -90,7 +90,7 @@ fn one_renewal_too_many_is_seen_unless_an_answer_may_have_been_lost() {
 }
 
 #[test]
-fn a_lock_that_lives_too_long_is_seen_and_one_whose_renewal_was_late_may_live_a_ttl_longer() {
+fn a_lock_that_lives_too_long_is_seen_but_a_late_renewal_may_add_a_ttl() {
     let renewed = LockAct::Renewed(TTL + Duration::from_millis(101));
     watch_breaks("no lock outlives its longest life", |seen| seen.locks[5].act = renewed);
     let mut history = watched();
