@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use testbed::oracle::{History, LockTerms, Process, Witness};
+use testbed::oracle::{History, LockTerms, ReplicaProcess, Witness};
 use testbed::scene::{START, end, host_now, instance, owner};
 use testbed::{
     Deployment, EffectKind, Held, LockWatch, Mode, Replica, Scene, Snap, Wire, past, wait_until_blocking,
@@ -75,7 +75,7 @@ impl Stage {
             moment.side(&self.wires[struck]).let_go(Held::Ends);
         }
         let scheduled_at = self.wait_until_over(&deployment, since);
-        let mut struck_one = Process::default();
+        let mut struck_one = ReplicaProcess::default();
         if blow == Blow::Freeze {
             // Its leases are over in any case, also where nobody had to take over.
             wait_until_blocking(BOUND * 2, || {
@@ -103,8 +103,10 @@ impl Stage {
         });
         let until = host_now();
         struck_one.killed_at = (blow == Blow::Kill).then_some(since);
-        let mut processes: Vec<_> =
-            names.into_iter().map(|instance| Process { instance, ..Process::default() }).collect();
+        let mut processes: Vec<_> = names
+            .into_iter()
+            .map(|instance| ReplicaProcess { instance, ..ReplicaProcess::default() })
+            .collect();
         struck_one.instance.clone_from(&processes[struck].instance);
         processes[struck] = struck_one;
         for (replica, process) in replicas.iter_mut().zip(&mut processes) {
@@ -183,7 +185,7 @@ impl Stage {
         deployment: &Deployment,
         until: DateTime<Utc>,
         struck_at: DateTime<Utc>,
-        processes: Vec<Process>,
+        processes: Vec<ReplicaProcess>,
     ) -> History {
         let database = self.scene.database();
         let mut history = past::read(database, until, |_| PERIOD);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use testbed::oracle::Process;
+use testbed::oracle::ReplicaProcess;
 use testbed::{Lines, Mode, Proxy, Replica, ReplicaBuilder};
 
 use super::report::Evidence;
@@ -30,7 +30,7 @@ pub(crate) struct Site {
 
 /// A process and what it says. Its last words may be read after its successor has started.
 struct Teller {
-    process: Process,
+    process: ReplicaProcess,
     lines: Lines,
     read: usize,
 }
@@ -62,7 +62,7 @@ impl Site {
         let ledger = format!("postgres://postgres@{}/{name}", self.postgres.address());
         let replica = replica.env("RUNNER__LOCK__URL", lock).env("RUNNER__LEDGER__URL", ledger).spawn();
         let lines = replica.lines().clone();
-        self.tellers.push(Teller { process: Process::default(), lines, read: 0 });
+        self.tellers.push(Teller { process: ReplicaProcess::default(), lines, read: 0 });
         self.replica = Some(replica);
     }
 
@@ -160,7 +160,7 @@ impl Site {
     }
 
     /// What has been seen of it; every fault still open counts to its end.
-    pub(crate) fn account(&mut self) -> (Evidence, Vec<Process>) {
+    pub(crate) fn account(&mut self) -> (Evidence, Vec<ReplicaProcess>) {
         self.gather();
         if let Some((since, _)) = self.trapped_since {
             self.note_cut(since);

@@ -61,7 +61,7 @@ impl LastTick {
     }
 }
 
-/// SharedJobs that share a timetable, and how far it has been planned.
+/// Jobs that share a timetable, and how far it has been planned.
 #[derive(Debug)]
 struct Group {
     timetable: Timetable,
@@ -297,7 +297,7 @@ mod tests {
         assert_eq!(group.plan(at(1_000), at(1_001)), [at(998), at(999), at(1_000), at(1_001)]);
     }
 
-    /// SharedJobs by name and period, in seconds.
+    /// Jobs by name and period, in seconds.
     fn jobs(declared: &[(&str, u64)]) -> JobSet {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("jobs.toml");

@@ -11,7 +11,7 @@ mod witness;
 
 pub use history::{Attempt, History, Row, Timetable};
 pub use verdict::{Sights, Verdict};
-pub use witness::{Change, LockAct, LockEvent, LockTerms, Process, Witness};
+pub use witness::{Change, LockAct, LockEvent, LockTerms, ReplicaProcess, Witness};
 
 use std::fmt;
 use std::time::Duration;
