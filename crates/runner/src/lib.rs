@@ -54,6 +54,7 @@ mod rules;
 mod schedule;
 mod telemetry;
 pub mod testing;
+mod views;
 mod warden;
 
 pub use builder::{Builder, Runner};

@@ -1,42 +1,49 @@
-//! `runner check`: what a configuration means, without asking any server.
+//! `runner check`: what a configuration means, without connecting to a server.
 
 use std::io::{self, Write};
 
 use chrono::{DateTime, Utc};
-use serde_json::{Value, json};
 
-use super::Format;
+use super::failure::Failure;
+use super::format::{Format, print_json};
+use super::invocation::Invocation;
+use super::table::legible;
 use crate::config::{Config, JobSpec, LedgerKind, show_duration};
 use crate::firing::instant;
+use crate::views::{JobView, WarningView};
 
-/// Firings shown of each job.
+/// How many firings of each job are shown.
 const SHOWN: usize = 3;
 
-/// What `runner check` is told.
+/// Checks the configuration without connecting to a server, and shows each job with its next firings
 #[derive(Clone, Copy, Debug, clap::Args)]
-pub(crate) struct CheckArgs {
-    /// How to print: one object per job and per warning as JSON.
+pub(super) struct CheckArgs {
+    /// How to print; as JSON, one object for each warning and each job
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
 
-/// Prints what `config`, which has been loaded and is therefore right, means at `now`.
-///
-/// # Errors
-/// Whatever writing to `out` fails with.
-pub(crate) fn run(
-    args: &CheckArgs,
-    config: &Config,
-    now: DateTime<Utc>,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    match args.format {
-        Format::Text => text(config, now, out),
-        Format::Json => json_lines(config, now, out),
+impl CheckArgs {
+    pub(super) fn run(&self, invocation: &Invocation<'_>) -> Result<(), Failure> {
+        let config = invocation.config()?;
+        // A kind may refuse its params only when it makes the job. A replica would fail then, so `check` must.
+        invocation.registry.bind(&config)?;
+        Ok(self.print(&config, invocation.now, &mut io::stdout())?)
+    }
+
+    /// Prints what `config`, which has no problems, means at `now`.
+    fn print(&self, config: &Config, now: DateTime<Utc>, out: &mut dyn Write) -> io::Result<()> {
+        match self.format {
+            Format::Text => text(config, now, out),
+            Format::Json => {
+                print_json(config.warnings.iter().map(WarningView::from), out)?;
+                print_json(config.jobs.iter().map(|job| JobView::new(job, &next_firings(job, now))), out)
+            }
+        }
     }
 }
 
-fn firings(job: &JobSpec, now: DateTime<Utc>) -> Vec<DateTime<Utc>> {
+fn next_firings(job: &JobSpec, now: DateTime<Utc>) -> Vec<DateTime<Utc>> {
     std::iter::successors(job.timetable.next(now), |last| job.timetable.next(*last)).take(SHOWN).collect()
 }
 
@@ -62,7 +69,7 @@ fn text(config: &Config, now: DateTime<Utc>, out: &mut dyn Write) -> io::Result<
 fn describe(job: &JobSpec, now: DateTime<Utc>, out: &mut dyn Write) -> io::Result<()> {
     write!(out, "{}", job.name)?;
     if let Some(description) = &job.description {
-        write!(out, "  {}", one_line(description))?;
+        write!(out, "  {}", legible(description))?;
     }
     if !job.enabled {
         write!(out, "  (disabled: it does not fire)")?;
@@ -71,7 +78,7 @@ fn describe(job: &JobSpec, now: DateTime<Utc>, out: &mut dyn Write) -> io::Resul
     writeln!(out, "  kind      {}", job.kind)?;
     writeln!(out, "  schedule  {} in {}", job.schedule_text, job.timezone.name())?;
     let mut label = "next";
-    for firing in firings(job, now) {
+    for firing in next_firings(job, now) {
         let local = firing.with_timezone(&job.timezone).format("%a %Y-%m-%d %H:%M:%S %Z");
         writeln!(out, "  {label:<8}  {}  {local}", instant(firing))?;
         label = "";
@@ -114,49 +121,10 @@ fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// Text of the file must not be able to break the layout, or to steer the terminal.
-fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
-}
-
-fn json_lines(config: &Config, now: DateTime<Utc>, out: &mut dyn Write) -> io::Result<()> {
-    for warning in &config.warnings {
-        writeln!(out, "{}", json!({ "warning": warning.message(), "key": warning.key() }))?;
-    }
-    for job in &config.jobs {
-        writeln!(out, "{}", as_json(job, now))?;
-    }
-    Ok(())
-}
-
-fn as_json(job: &JobSpec, now: DateTime<Utc>) -> Value {
-    let next: Vec<String> = firings(job, now).into_iter().map(instant).collect();
-    let millis = |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    json!({
-        "job": job.name.as_str(),
-        "description": job.description,
-        "kind": job.kind,
-        "schedule": job.schedule_text,
-        "timezone": job.timezone.name(),
-        "tzdata": chrono_tz::IANA_TZDB_VERSION,
-        "enabled": job.enabled,
-        "next": next,
-        "ttl_ms": millis(job.budget.ttl),
-        "max_renewals": job.budget.max_renewals,
-        "lock_life_ms": millis(job.budget.lock_life()),
-        "timeout_ms": millis(job.budget.timeout),
-        "kill_grace_ms": millis(job.budget.kill_grace),
-        "overlap": job.overlap.as_str(),
-        "misfire": job.misfire.as_str(),
-        "start_deadline_ms": millis(job.start_deadline),
-        "delivery": job.delivery.as_str(),
-        "max_attempts": job.max_attempts,
-        "guard": job.guard.as_str(),
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
     use crate::config::{Environment, Kinds};
 
@@ -183,7 +151,7 @@ mod tests {
         let config = Config::load(&path, &Environment::default(), &kinds as &dyn Kinds).expect("a good file");
         let now = "2026-03-28T00:00:00Z".parse().expect("an instant");
         let mut out = Vec::new();
-        run(&CheckArgs { format }, &config, now, &mut out).expect("written");
+        CheckArgs { format }.print(&config, now, &mut out).expect("written");
         String::from_utf8(out).expect("text").replace(&path.display().to_string(), "jobs.toml")
     }
 
@@ -217,5 +185,15 @@ mod tests {
         assert_eq!(jobs[0]["timeout_ms"], 60_000);
         assert_eq!(jobs[0]["lock_life_ms"], 70_000);
         assert_eq!(jobs[1]["next"], json!([]));
+        let first = concat!(
+            r#"{"delivery":"at_least_once","description":"wake up\nall of them","enabled":true,"guard":"both","#,
+            r#""job":"morning","kill_grace_ms":5000,"kind":"command","lock_life_ms":70000,"max_attempts":1,"#,
+            r#""max_renewals":4,"misfire":"latest","#,
+            r#""next":["2026-03-28T01:30:00Z","2026-03-29T01:00:00Z","2026-03-30T00:30:00Z"],"#,
+            r#""overlap":"skip","schedule":"30 2 * * *","start_deadline_ms":600000,"timeout_ms":60000,"#,
+            r#""timezone":"Europe/Berlin","ttl_ms":30000,"tzdata":"TZDATA"}"#,
+        );
+        let first = first.replace("TZDATA", chrono_tz::IANA_TZDB_VERSION);
+        assert_eq!(text.lines().next(), Some(first.as_str()));
     }
 }

@@ -1,87 +1,57 @@
-//! `runner history`: rows of the ledger, for people or for programs.
+//! `runner history`: shows rows of the ledger.
 
 use std::io::{self, Write};
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
-use serde::Serialize;
+use super::failure::Failure;
+use super::format::{Format, print_json};
+use super::invocation::{Invocation, ask};
+use super::table::Table;
+use crate::firing::{State, instant};
+use crate::ledger::{FiringRow, HistoryFilter};
+use crate::views::FiringView;
 
-use super::Format;
-use crate::firing::{State, Word, instant};
-use crate::ledger::{FiringRow, HistoryFilter, LedgerError, Reader};
-
-/// Shows rows of the ledger, newest first.
+/// Shows the firings that the ledger has recorded, newest first
 #[derive(Clone, Debug, clap::Args)]
-pub(crate) struct HistoryArgs {
-    /// Of this job only.
+pub(super) struct HistoryArgs {
+    /// Only firings of this job
     job: Option<String>,
-    /// In this state only: queued, running, succeeded, failed, lost, cancelled or skipped.
+    /// Only firings in this state: queued, running, succeeded, failed, lost, cancelled or skipped
     #[arg(long)]
     state: Option<State>,
-    /// At most so many rows; 0 for all.
+    /// At most this many firings; 0 shows all
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: u32,
-    /// For people, or one object per line for programs.
+    /// How to print
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
 
-/// The history could not be shown.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum HistoryError {
-    /// The ledger gave no answer.
-    #[error(transparent)]
-    Ledger(#[from] LedgerError),
-    /// Nobody takes what we print.
-    #[error("cannot print the history")]
-    Print(#[from] io::Error),
-}
-
-/// Reads and prints.
-///
-/// # Errors
-/// [`HistoryError`].
-pub(crate) async fn run(
-    args: &HistoryArgs,
-    reader: &dyn Reader,
-    out: &mut dyn Write,
-) -> Result<(), HistoryError> {
-    let filter = HistoryFilter {
-        job: args.job.clone(),
-        state: args.state,
-        limit: args.limit,
-        ..HistoryFilter::default()
-    };
-    let rows = reader.history(&filter).await?;
-    match args.format {
-        Format::Text => print_table(&rows, out)?,
-        Format::Json => print_lines(&rows, out)?,
+impl HistoryArgs {
+    pub(super) fn run(&self, invocation: &Invocation<'_>) -> Result<(), Failure> {
+        let config = invocation.config()?;
+        let filter = HistoryFilter {
+            job: self.job.clone(),
+            state: self.state,
+            limit: self.limit,
+            ..HistoryFilter::default()
+        };
+        let rows = ask(&config, async |ledger| ledger.reader.history(&filter).await)?;
+        Ok(self.print(&rows, &mut io::stdout())?)
     }
-    Ok(out.flush()?)
-}
 
-const HEAD: [&str; 7] = ["scheduled_at", "job", "state", "attempt", "owner", "took", "error"];
-
-fn print_table(rows: &[FiringRow], out: &mut dyn Write) -> io::Result<()> {
-    if rows.is_empty() {
-        return writeln!(out, "no such firing in the ledger");
-    }
-    let rows: Vec<[String; 7]> = rows.iter().map(cells).collect();
-    let mut widths = HEAD.map(str::len);
-    for row in &rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
+    fn print(&self, rows: &[FiringRow], out: &mut dyn Write) -> io::Result<()> {
+        match self.format {
+            Format::Json => print_json(rows.iter().map(FiringView::from), out),
+            Format::Text if rows.is_empty() => writeln!(out, "no such firing in the ledger"),
+            Format::Text => {
+                let titles = ["scheduled_at", "job", "state", "attempt", "owner", "took", "error"];
+                let mut table = Table::new(titles);
+                rows.iter().for_each(|row| table.add(cells(row)));
+                table.print(out)
+            }
         }
     }
-    let mut print = |row: [&str; 7]| {
-        let mut line = String::new();
-        for (cell, width) in row.iter().zip(widths) {
-            line.push_str(&format!("{cell:width$}  "));
-        }
-        writeln!(out, "{}", line.trim_end())
-    };
-    print(HEAD)?;
-    rows.iter().try_for_each(|row| print(row.each_ref().map(String::as_str)))
 }
 
 fn cells(row: &FiringRow) -> [String; 7] {
@@ -101,12 +71,12 @@ fn cells(row: &FiringRow) -> [String; 7] {
     ]
 }
 
-/// How long the newest attempt ran, once it has ended.
+/// How long the newest attempt ran, if it has ended.
 fn took(row: &FiringRow) -> Option<Duration> {
     (row.finished_at? - row.started_at?).to_std().ok()
 }
 
-/// To three digits or so: what a person compares at a glance.
+/// A duration in two or three digits, for people to compare.
 fn short(span: Duration) -> String {
     match span.as_millis() {
         millis @ 0..1_000 => format!("{millis}ms"),
@@ -115,88 +85,20 @@ fn short(span: Duration) -> String {
     }
 }
 
-/// The first line that says something, fit for one row of a table. What a command printed may hold
-/// control characters, and those would reach the reader's terminal.
+/// The first line of a text that is not blank, or the beginning of it.
 fn first_line(text: &str) -> String {
     const MOST: usize = 100;
     let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
-    let mut shown: String = line.chars().take(MOST).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let mut shown: String = line.chars().take(MOST).collect();
     if line.chars().nth(MOST).is_some() {
         shown.push('…');
     }
     shown
 }
 
-fn print_lines(rows: &[FiringRow], out: &mut dyn Write) -> io::Result<()> {
-    rows.iter().try_for_each(|row| {
-        serde_json::to_writer(&mut *out, &Line::from(row))?;
-        writeln!(out)
-    })
-}
-
-/// A row under the ledger's own column names, in their order.
-#[derive(Debug, Serialize)]
-struct Line<'r> {
-    id: i64,
-    job: &'r str,
-    scheduled_at: String,
-    shard: u32,
-    trigger_key: &'r str,
-    origin: &'r str,
-    state: &'r str,
-    reason: Option<&'r str>,
-    attempt: u32,
-    crashes: u32,
-    fence: Option<i64>,
-    claim_id: Option<String>,
-    owner: Option<&'r str>,
-    exclusive: bool,
-    delivery: &'r str,
-    due_at: Option<String>,
-    expires_at: Option<String>,
-    lease_until: Option<String>,
-    cancel_requested: bool,
-    created_at: String,
-    started_at: Option<String>,
-    finished_at: Option<String>,
-    error: Option<&'r str>,
-    output: Option<&'r str>,
-}
-
-impl<'r> From<&'r FiringRow> for Line<'r> {
-    fn from(row: &'r FiringRow) -> Self {
-        let maybe = |at: Option<DateTime<Utc>>| at.map(instant);
-        Self {
-            id: row.id.0,
-            job: &row.job,
-            scheduled_at: instant(row.scheduled_at),
-            shard: row.shard,
-            trigger_key: &row.trigger_key,
-            origin: row.origin.as_str(),
-            state: row.state.as_str(),
-            reason: row.reason.as_ref().map(Word::as_str),
-            attempt: row.attempt,
-            crashes: row.crashes,
-            fence: row.fence,
-            claim_id: row.claim_id.map(|id| id.to_string()),
-            owner: row.owner.as_deref(),
-            exclusive: row.exclusive,
-            delivery: row.delivery.as_str(),
-            due_at: maybe(row.due_at),
-            expires_at: maybe(row.expires_at),
-            lease_until: maybe(row.lease_until),
-            cancel_requested: row.cancel_requested,
-            created_at: instant(row.created_at),
-            started_at: maybe(row.started_at),
-            finished_at: maybe(row.finished_at),
-            error: row.error.as_deref(),
-            output: row.output.as_deref(),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use chrono::{DateTime, Utc};
     use clap::{Args, FromArgMatches};
 
     use super::*;
@@ -233,9 +135,9 @@ mod tests {
         }
     }
 
-    fn printed(print: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> String {
+    fn printed(args: &[&str], rows: &[FiringRow]) -> String {
         let mut out = Vec::new();
-        print(&mut out).expect("memory takes it");
+        parsed(args).expect("valid").print(rows, &mut out).expect("memory takes it");
         String::from_utf8(out).expect("text")
     }
 
@@ -258,7 +160,7 @@ mod tests {
             ..row()
         };
         assert_eq!(
-            printed(|out| print_table(&[row(), skipped], out)),
+            printed(&[], &[row(), skipped]),
             "\
 scheduled_at          job              state             attempt  owner           took  error
 2026-03-29T01:00:00Z  orders           failed(timeout)   2        web-1-3fa85f64  2.2s  ran longer than 2s
@@ -269,31 +171,16 @@ scheduled_at          job              state             attempt  owner         
 
     #[test]
     fn an_empty_history_says_so_to_people_and_nothing_to_programs() {
-        assert_eq!(printed(|out| print_table(&[], out)), "no such firing in the ledger\n");
-        assert_eq!(printed(|out| print_lines(&[], out)), "");
+        assert_eq!(printed(&[], &[]), "no such firing in the ledger\n");
+        assert_eq!(printed(&["--format", "json"], &[]), "");
     }
 
     #[test]
-    fn a_line_has_the_ledgers_columns_and_milliseconds_only_where_there_are_any() {
-        assert_eq!(
-            printed(|out| print_lines(&[row()], out)),
-            concat!(
-                r#"{"id":7,"job":"orders","scheduled_at":"2026-03-29T01:00:00Z","shard":0,"trigger_key":"","#,
-                r#""origin":"schedule","state":"failed","reason":"timeout","attempt":2,"crashes":0,"fence":12,"#,
-                r#""claim_id":null,"owner":"web-1-3fa85f64","exclusive":true,"delivery":"at_least_once","#,
-                r#""due_at":null,"expires_at":null,"lease_until":null,"cancel_requested":false,"#,
-                r#""created_at":"2026-03-29T01:00:00.004Z","started_at":"2026-03-29T01:00:00.004Z","#,
-                r#""finished_at":"2026-03-29T01:00:02.254Z","#,
-                r#""error":"\nran longer than 2s\nand was stopped","output":null}"#,
-                "\n"
-            )
-        );
-    }
-
-    #[test]
-    fn control_characters_of_an_error_do_not_reach_a_terminal() {
-        assert_eq!(first_line("\u{1b}[31mred\u{7}"), " [31mred ");
+    fn an_error_is_cut_and_cannot_steer_the_terminal() {
         assert_eq!(first_line(&"é".repeat(300)).chars().count(), 101);
+        let error = Some("\n\u{1b}[31mred\u{7} alert".to_owned());
+        let text = printed(&[], &[FiringRow { error, ..row() }]);
+        assert!(text.ends_with(" 2.2s   [31mred  alert\n"), "{text:?}");
     }
 
     #[test]

@@ -2,34 +2,28 @@
 
 use std::io::{self, Write};
 
-use crate::ledger::{self, LedgerError, LedgerOptions};
+use super::failure::Failure;
+use super::invocation::{Invocation, wait_for};
+use crate::engine::ledger_options;
+use crate::ledger;
 
-/// Applies the ledger's migrations. A replica that starts does it too, unless `ledger.migrate = false`.
-#[derive(Clone, Debug, clap::Args)]
-pub(crate) struct MigrateArgs {}
-
-/// The tables could not be brought up to date.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum MigrateError {
-    /// The ledger cannot be used, or does not answer.
-    #[error(transparent)]
-    Ledger(#[from] LedgerError),
-    /// Nobody takes what we print.
-    #[error("cannot print what was applied")]
-    Print(#[from] io::Error),
-}
-
-/// Applies what is missing and prints it.
+/// Applies the migrations that the ledger's database does not have yet
 ///
-/// # Errors
-/// [`MigrateError`].
-pub(crate) async fn run(options: &LedgerOptions, out: &mut dyn Write) -> Result<(), MigrateError> {
-    let applied = ledger::migrate(options).await?;
-    if applied.is_empty() {
-        writeln!(out, "the ledger is up to date")?;
+/// A replica that starts does this too, unless `ledger.migrate = false`.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct MigrateArgs {}
+
+impl MigrateArgs {
+    pub(super) fn run(&self, invocation: &Invocation<'_>) -> Result<(), Failure> {
+        let options = ledger_options(&invocation.config()?);
+        let applied = wait_for(ledger::migrate(&options))?;
+        let mut out = io::stdout();
+        if applied.is_empty() {
+            writeln!(out, "the ledger is up to date")?;
+        }
+        for name in applied {
+            writeln!(out, "applied {name}")?;
+        }
+        Ok(())
     }
-    for name in applied {
-        writeln!(out, "applied {name}")?;
-    }
-    Ok(out.flush()?)
 }

@@ -1,66 +1,47 @@
-//! `runner --config jobs.toml`: fires the jobs until told to stop.
+//! `runner --config jobs.toml`: fires the jobs until a signal stops it.
 
-use std::process::ExitCode;
 use std::sync::Arc;
 
 use futures_util::future::OptionFuture;
 use tokio::sync::watch;
 
-use super::{BAD_CONFIG, FAILED, STUCK, complain, complain_with_causes, logging};
-use crate::admin::{Admin, ListenError, Readiness};
+use super::failure::Failure;
+use super::invocation::Invocation;
+use super::logging;
+use crate::admin::{Admin, Readiness};
 use crate::clock::SystemClock;
 use crate::config::Config;
 use crate::engine::job_set::SharedJobs;
 use crate::engine::lifecycle::Signals;
 use crate::engine::runtimes::{Homes, Runtimes};
 use crate::engine::{Engine, JobSet, Site, StartError};
-use crate::registry::Registry;
 use crate::telemetry;
 
-/// Why a replica could not start.
-#[derive(Debug, thiserror::Error)]
-enum ServeError {
-    #[error(transparent)]
-    Start(#[from] StartError),
-    #[error(transparent)]
-    Listen(#[from] ListenError),
-}
-
 /// Runs a replica.
-pub(crate) fn run(config: &Config, registry: &Registry) -> ExitCode {
+pub(super) fn run(invocation: &Invocation<'_>) -> Result<(), Failure> {
+    let config = invocation.config()?;
     logging::start(&config.log);
     for warning in &config.warnings {
         tracing::warn!(key = warning.key(), "{}", warning.message());
     }
-    let jobs = match registry.bind(config) {
-        Ok(jobs) => jobs,
-        Err(problems) => {
-            complain(&problems);
-            return ExitCode::from(BAD_CONFIG);
-        }
-    };
+    let jobs = invocation.registry.bind(&config)?;
     let (_replace, jobs) = watch::channel(Arc::new(JobSet::new(jobs, config.lock.ttl)));
     let site = Site::new(Arc::new(SystemClock::default()), Arc::default());
-    let started = Runtimes::start(&jobs.borrow());
-    let served = started
-        .map_err(|error| ServeError::from(StartError::from(error)))
-        .and_then(|runtimes| runtimes.run(async |homes| serve(config, jobs, homes, &site).await));
-    match served {
-        Ok(_) if site.drain.is_stuck() => ExitCode::from(STUCK),
-        Ok(true) | Err(ServeError::Start(StartError::Stopped)) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(FAILED),
-        Err(error) => {
-            complain_with_causes(&error);
-            ExitCode::from(FAILED)
-        }
+    let runtimes = Runtimes::start(&jobs.borrow()).map_err(StartError::from)?;
+    match runtimes.run(async |homes| serve(&config, jobs, homes, &site).await) {
+        Ok(_) if site.drain.is_stuck() => Err(Failure::Stuck),
+        Ok(true) | Err(Failure::Start(StartError::Stopped)) => Ok(()),
+        // The log says which part of the replica failed.
+        Ok(false) => Err(Failure::Told),
+        Err(failure) => Err(failure),
     }
 }
 
 /// Fires `jobs` until the replica has drained. Says whether it ended in order.
 ///
-/// What `[admin]` serves is there before the ledger is waited for and after the last run has ended:
-/// whoever restarts what does not answer must not restart a replica that only waits.
-async fn serve(config: &Config, jobs: SharedJobs, homes: Homes, site: &Site) -> Result<bool, ServeError> {
+/// `[admin]` is served from before the first question to the ledger until after the last run: a supervisor
+/// that restarts what does not answer must not restart a replica that waits.
+async fn serve(config: &Config, jobs: SharedJobs, homes: Homes, site: &Site) -> Result<bool, Failure> {
     let mut signals = Signals::listen().map_err(StartError::from)?;
     let last_tick = Arc::default();
     let readiness = Readiness { site: site.clone(), last_tick: Arc::clone(&last_tick) };

@@ -1,0 +1,71 @@
+//! What every subcommand starts from: the arguments that all of them have, the time, and the ways to the
+//! configuration and to the ledger.
+
+use std::path::PathBuf;
+
+use chrono::{DateTime, Utc};
+
+use super::failure::Failure;
+use crate::config::{Config, Environment};
+use crate::engine::{StartError, ledger_options, refused_addresses};
+use crate::ledger::{self, LedgerError, LedgerOptions, Opened};
+use crate::registry::Registry;
+
+/// The file, when neither `--config` nor `RUNNER_CONFIG` names one.
+const DEFAULT_FILE: &str = "jobs.toml";
+
+/// One call of the program.
+#[derive(Debug)]
+pub(super) struct Invocation<'a> {
+    /// The kinds of jobs that this binary has.
+    pub(super) registry: &'a Registry,
+    /// When the program was called.
+    pub(super) now: DateTime<Utc>,
+    /// The environment of the process.
+    pub(super) environment: Environment,
+    /// The file that `--config` names.
+    pub(super) file: Option<PathBuf>,
+}
+
+impl Invocation<'_> {
+    /// Reads and checks the configuration. Connects to no server.
+    ///
+    /// # Errors
+    /// [`Failure::Config`] with everything that is wrong; [`Failure::Variable`].
+    pub(super) fn config(&self) -> Result<Config, Failure> {
+        let file = match &self.file {
+            Some(file) => file.clone(),
+            None => self.environment.get("RUNNER_CONFIG")?.unwrap_or(DEFAULT_FILE).into(),
+        };
+        let config = Config::load(&file, &self.environment, self.registry)?;
+        match refused_addresses(&config) {
+            Some(problems) => Err(problems.into()),
+            None => Ok(config),
+        }
+    }
+}
+
+/// Opens the ledger and asks it a question. It does not migrate the ledger: only `migrate` and a replica
+/// that starts may change its tables.
+///
+/// # Errors
+/// [`Failure::Ledger`].
+pub(super) fn ask<T>(
+    config: &Config,
+    question: impl AsyncFnOnce(Opened) -> Result<T, LedgerError>,
+) -> Result<T, Failure> {
+    wait_for(async {
+        let options = LedgerOptions { migrate: false, ..ledger_options(config) };
+        question(ledger::open(options).await?).await
+    })
+}
+
+/// Waits for an answer of the ledger, on this thread.
+///
+/// # Errors
+/// [`Failure::Ledger`]; [`Failure::Start`] when the process cannot wait.
+pub(super) fn wait_for<T>(answer: impl Future<Output = Result<T, LedgerError>>) -> Result<T, Failure> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(StartError::from)?;
+    Ok(runtime.block_on(answer)?)
+}
