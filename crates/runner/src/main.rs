@@ -1,4 +1,4 @@
-//! The stock runner: the kinds that come with it, and nothing else.
+//! The `runner` binary: it has the built-in kinds of jobs and no others.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,5 @@
-//! Open connections, few and short: no client, slow or hostile, keeps a probe from its answer.
+//! Open connections. There are few and each is short, so that no slow or hostile client can keep a probe
+//! from its answer.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,16 +12,16 @@ use tokio::net::TcpStream;
 use tokio::task::{AbortHandle, JoinSet};
 use tracing::debug;
 
-/// Connections at once; one more takes the place of the oldest.
+/// The most connections at once. One more closes the oldest.
 const MOST: usize = 64;
-/// From the connection to the end of its request's head.
+/// The most time from the connection to the end of the request's head.
 const HEAD: Duration = Duration::from_secs(5);
-/// From the connection to the end of its answer: longer than any scraper waits.
+/// The most time from the connection to the end of the answer. No scraper waits longer.
 const LIFE: Duration = Duration::from_secs(30);
-/// A request's head has no more bytes than this.
+/// The most bytes in a request's head.
 const HEAD_SIZE: usize = 16 * 1024;
 
-/// Connections that are being served. They end with this value.
+/// The connections that are being served. Dropping this value closes them.
 #[derive(Debug, Default)]
 pub(super) struct Connections {
     tasks: JoinSet<()>,
@@ -31,8 +32,8 @@ pub(super) struct Connections {
 impl Connections {
     /// Answers one request on `stream`, then closes it. Its body is never read.
     ///
-    /// Where there are too many already the oldest is cut off. It is an idle one: a client that does
-    /// its part is answered within milliseconds.
+    /// If there are too many connections, it closes the oldest one. That one is idle: an active client has
+    /// its answer within milliseconds.
     pub(super) fn open(&mut self, stream: TcpStream, routes: Router) {
         self.order.retain(|connection| !connection.is_finished());
         if self.order.len() >= MOST
@@ -43,7 +44,7 @@ impl Connections {
         self.order.push_back(self.tasks.spawn(answer(stream, routes)));
     }
 
-    /// Waits until one of them has ended; for ever, where there is none.
+    /// Waits until a connection has ended. Without connections it waits for ever.
     ///
     /// # Cancel safety
     /// Safe to drop.

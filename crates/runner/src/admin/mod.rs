@@ -1,10 +1,10 @@
-//! What a replica shows over HTTP: whether it lives, whether it is ready, and its numbers.
+//! What a replica serves over HTTP: health, readiness and metrics.
 //!
-//! Nothing is served unless `[admin]` says where. Every route only reads, so none asks for a token
-//! and none looks at the `Host` header: probes and scrapers come by whatever name they know.
+//! It serves nothing unless `[admin]` names an address. Every route only reads. Therefore none asks for a
+//! token, and none checks the `Host` header: probes and scrapers may use any name of the host.
 
 mod connections;
-mod numbers;
+mod metrics;
 mod readiness;
 mod routes;
 mod server;

@@ -1,4 +1,4 @@
-//! Whether this replica can do its work now.
+//! Whether this replica can work now.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,11 +6,11 @@ use std::time::Duration;
 use crate::engine::Site;
 use crate::engine::scheduler::LastTick;
 
-/// The planner looks at the timetables every second, or every three if its ticker fails: one that
-/// has not for so long hangs.
+/// The scheduler ticks every second, or every three seconds if its ticker fails. It hangs if it has not
+/// ticked for this long.
 const SILENCE: Duration = Duration::from_secs(5);
 
-/// What is asked, each time anew.
+/// What the answer depends on. It is looked at for each request.
 #[derive(Clone, Debug)]
 pub(crate) struct Readiness {
     pub(crate) site: Site,
@@ -18,10 +18,10 @@ pub(crate) struct Readiness {
 }
 
 impl Readiness {
-    /// Everything that stands in the way, in words; empty when the replica is ready.
+    /// Every reason why the replica is not ready, in words; empty when it is ready.
     ///
-    /// The lock's server is not asked: without it a job goes by the ledger alone, or says why it was
-    /// skipped, and a replica that is taken away for it would do neither.
+    /// The lock's server is not asked. Without it a job runs with the ledger alone or its firing is recorded
+    /// as skipped, and a replica that is not ready for that reason would do neither.
     pub(super) fn missing(&self) -> Vec<String> {
         let mut missing = Vec::new();
         if self.site.drain.is_closing() {

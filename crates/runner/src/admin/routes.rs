@@ -1,4 +1,4 @@
-//! The three pages.
+//! The three routes.
 
 use std::sync::Arc;
 
@@ -8,17 +8,17 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
-use super::numbers::Numbers;
+use super::metrics::Metrics;
 use super::readiness::Readiness;
 
-/// What the pages are made from.
+/// What the answers are made from.
 #[derive(Debug)]
 pub(super) struct Sources {
     pub(super) readiness: Readiness,
-    pub(super) numbers: Numbers,
+    pub(super) metrics: Metrics,
 }
 
-/// Everything that is served.
+/// All routes.
 pub(super) fn routes(sources: Arc<Sources>) -> Router {
     Router::new()
         .route("/healthz", get(health))
@@ -28,7 +28,8 @@ pub(super) fn routes(sources: Arc<Sources>) -> Router {
         .with_state(sources)
 }
 
-/// The process lives: it can answer. Nothing else is asked, because who calls this restarts us.
+/// The process is alive, because it can answer. It checks nothing else: whoever calls this restarts the
+/// process when the answer is bad.
 async fn health() -> Response {
     text(StatusCode::OK, "alive\n")
 }
@@ -43,11 +44,11 @@ async fn ready(State(sources): State<Arc<Sources>>) -> Response {
 }
 
 async fn metrics(State(sources): State<Arc<Sources>>) -> Response {
-    match sources.numbers.print().await {
+    match sources.metrics.print().await {
         Some(page) => respond(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", page),
         None => text(
             StatusCode::NOT_FOUND,
-            "this program records its metrics itself; they are where it shows them\n",
+            "this program records its metrics itself: look for them where it publishes them\n",
         ),
     }
 }

@@ -1,4 +1,4 @@
-//! The listener.
+//! The server: it accepts connections and answers them.
 
 use std::convert::Infallible;
 use std::io;
@@ -12,18 +12,18 @@ use tokio::time::{MissedTickBehavior, interval};
 use tracing::{info, warn};
 
 use super::connections::Connections;
-use super::numbers::Numbers;
+use super::metrics::Metrics;
 use super::readiness::Readiness;
 use super::routes::{Sources, routes};
 use crate::config::AdminSettings;
 
 /// How often samples are sorted into their buckets when nobody asks for them.
 const TIDY_EVERY: Duration = Duration::from_secs(5);
-/// The pause after a connection could not be taken: files or memory are short, and trying at once
-/// again would only burn a processor.
+/// The pause after a connection could not be accepted. Files or memory are short then, and a retry at once
+/// would only use up the processor.
 const BREATH: Duration = Duration::from_millis(200);
 
-/// The server of one replica.
+/// The HTTP server of one replica.
 #[derive(Debug)]
 pub(crate) struct Admin {
     listener: TcpListener,
@@ -40,21 +40,21 @@ pub(crate) struct ListenError {
 }
 
 impl Admin {
-    /// Takes the address, and makes this process record its metrics.
+    /// Listens on the address, and makes this process record its metrics.
     ///
     /// # Errors
-    /// When the address cannot be taken.
+    /// When it cannot listen there.
     pub(crate) async fn bind(settings: &AdminSettings, readiness: Readiness) -> Result<Self, ListenError> {
         let address = settings.listen;
         let failed = |source: io::Error| ListenError { address, hint: hint(source.kind()), source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         info!(%address, "serving /healthz, /readyz and /metrics");
-        let sources = Arc::new(Sources { readiness, numbers: Numbers::install() });
+        let sources = Arc::new(Sources { readiness, metrics: Metrics::install() });
         Ok(Self { listener, sources })
     }
 
-    /// Answers, for ever.
+    /// Answers requests, for ever.
     ///
     /// # Cancel safety
     /// Dropping it closes the listener and every connection.
@@ -68,25 +68,25 @@ impl Admin {
                 accepted = self.listener.accept() => match accepted {
                     Ok((stream, _)) => connections.open(stream, routes.clone()),
                     Err(error) => {
-                        warn!(%error, "could not take a connection");
+                        warn!(%error, "could not accept a connection");
                         tokio::time::sleep(BREATH).await;
                     }
                 },
                 () = connections.ended() => {}
-                _ = tidy.tick() => self.sources.numbers.tidy(),
+                _ = tidy.tick() => self.sources.metrics.tidy(),
             }
         }
     }
 }
 
-/// What the reader of the error can do.
+/// What the user can do about the error.
 fn hint(kind: io::ErrorKind) -> &'static str {
     match kind {
         io::ErrorKind::AddrInUse => {
-            "another program has the port, maybe a replica on this host: choose another"
+            "another program has the port, maybe another replica on this host: choose another port"
         }
         io::ErrorKind::AddrNotAvailable => "this host has no such address",
-        io::ErrorKind::PermissionDenied => "ports below 1024 need a privilege: choose a higher one",
+        io::ErrorKind::PermissionDenied => "ports below 1024 need a privilege: choose a higher port",
         _ => "choose another address",
     }
 }

@@ -1,4 +1,4 @@
-//! Log lines: text for people, JSON for programs, always on stderr.
+//! Log lines on stderr: text for people or JSON for programs.
 
 use std::io::IsTerminal;
 
@@ -9,10 +9,10 @@ use tracing_subscriber::{Layer, fmt};
 
 use crate::config::{LogFormat, LogSettings};
 
-/// Libraries whose lines help nobody who runs jobs.
+/// Libraries whose log lines do not help those who run jobs. Their warnings and errors are shown.
 const QUIET: [&str; 2] = ["sqlx", "tokio_cron_scheduler"];
 
-/// Starts logging; a process that has a logger already keeps it.
+/// Starts logging. A process that already has a logger keeps it.
 pub(crate) fn start(settings: &LogSettings) {
     let mut filter = Targets::new().with_default(settings.level);
     for library in QUIET {

@@ -18,19 +18,19 @@ use crate::registry::BoundJob;
 /// How long the second signal waits for a run that cannot be stopped.
 const PARTING: Duration = Duration::from_secs(1);
 
-/// What came of it.
+/// How `exec` ended.
 #[derive(Debug)]
 pub(crate) enum Executed {
-    /// The walk of the firing has ended.
+    /// The firing has left the corridor.
     Ended(Fate),
-    /// The run did not end, neither by itself nor when it was asked to; it ends with this process.
+    /// The run has ended neither by itself nor when it was asked to stop. It ends with this process.
     LeftBehind,
-    /// The run has ignored its cancellation for so long that this process must end.
+    /// The run has ignored its cancellation for too long. This process must end.
     Stuck,
 }
 
-/// Runs `job` once. Owns its runtimes, so it must not be called from within one. A signal asks the run to
-/// stop, the next one leaves it behind.
+/// Runs `job` once. It starts its own runtimes, so it must not be called from within one. The first signal
+/// asks the run to stop, the second one leaves it behind.
 ///
 /// # Errors
 /// [`StartError`] when a layer cannot be opened.
@@ -42,14 +42,13 @@ pub(crate) fn exec(config: &Config, job: &Arc<BoundJob>) -> Result<Executed, Sta
         engine.opened.housekeeping.register(&[registration(job)]).await?;
         Ok::<_, StartError>(walk(&engine, job, signals).await)
     })?;
-    Ok(match walked {
-        _ if site.drain.is_stuck() => Executed::Stuck,
-        Some(fate) => Executed::Ended(fate),
-        None => Executed::LeftBehind,
-    })
+    if site.drain.is_stuck() {
+        return Ok(Executed::Stuck);
+    }
+    Ok(walked.map_or(Executed::LeftBehind, Executed::Ended))
 }
 
-/// The firing's fate; none if the run ends neither by itself nor when asked to, and ends with this process.
+/// The firing's fate; `None` if the run is left behind or stuck.
 async fn walk(engine: &Engine, job: &BoundJob, mut signals: Signals) -> Option<Fate> {
     let Site { pulse, drain, .. } = &engine.executor.site;
     let now = pulse.now();
@@ -67,9 +66,9 @@ async fn walk(engine: &Engine, job: &BoundJob, mut signals: Signals) -> Option<F
             biased;
             fate = &mut walk => return Some(fate),
             () = drain.stuck() => return None,
-            // What waits for the ledger or the lock leaves off now, and can still say how far it came.
+            // A run that waits for the ledger or the lock gives up now. It has a moment to report its result.
             () = drain.abandoning() => return tokio::time::timeout(PARTING, &mut walk).await.ok(),
-            // Someone waits at the terminal: the first signal stops the run, the next one us.
+            // A person waits at the terminal: the first signal stops the run, the second one this process.
             () = signals.next() => {
                 if drain.is_closing() {
                     drain.abandon();

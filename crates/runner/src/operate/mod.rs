@@ -1,5 +1,6 @@
-//! What a person can say to a ledger, one file for each verb. The command line, the HTTP API and a program
-//! that embeds a replica call the same code: it takes values, and returns values that they show.
+//! The verbs: what a person can ask of a ledger, one file for each. The command line, the HTTP API and a
+//! program that embeds a replica call the same functions. A verb takes values and returns a value; it prints
+//! nothing.
 
 mod exec;
 

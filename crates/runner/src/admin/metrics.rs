@@ -1,4 +1,4 @@
-//! The metrics, as Prometheus reads them.
+//! The metrics, in the text format of Prometheus.
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tokio::sync::Mutex;
@@ -6,17 +6,18 @@ use tracing::warn;
 
 use crate::telemetry;
 
-/// The process's recorder, if it is ours.
+/// What this process has measured.
 #[derive(Debug)]
-pub(super) struct Numbers {
+pub(super) struct Metrics {
+    /// The recorder, if it is ours.
     ours: Option<PrometheusHandle>,
-    /// One page at a time: with many jobs it is megabytes.
+    /// One page at a time: with many jobs a page has megabytes.
     printing: Mutex<()>,
 }
 
-impl Numbers {
-    /// Makes ours the recorder of this process. A binary that has set one of its own keeps it: the
-    /// numbers go there, and nobody but its owner can print them.
+impl Metrics {
+    /// Installs our recorder in this process. A binary that has installed one of its own keeps it. Then the
+    /// metrics go there, and only their owner can print them.
     pub(super) fn install() -> Self {
         let recorder = telemetry::BUCKETS
             .iter()
@@ -40,18 +41,18 @@ impl Numbers {
         Self { ours, printing: Mutex::new(()) }
     }
 
-    /// All numbers in the text format, version 0.0.4; `None` if the recorder is not ours.
+    /// All metrics in the text format, version 0.0.4; `None` if the recorder is not ours.
     ///
     /// # Cancel safety
     /// Safe to drop.
     pub(super) async fn print(&self) -> Option<String> {
         let handle = self.ours.clone()?;
         let _alone = self.printing.lock().await;
-        // Away from the engine's threads: with a thousand jobs it takes longer than a timer may wait.
+        // Not on the engine's threads: with a thousand jobs it takes longer than a timer may wait.
         tokio::task::spawn_blocking(move || handle.render()).await.ok()
     }
 
-    /// Sorts what was measured into the buckets. Without it samples pile up until somebody looks.
+    /// Sorts the samples into their buckets. Otherwise they use memory until the next scrape.
     pub(super) fn tidy(&self) {
         if let Some(handle) = &self.ours {
             handle.run_upkeep();
