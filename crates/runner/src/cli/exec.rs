@@ -36,22 +36,35 @@ impl ExecArgs {
     }
 }
 
-/// Prints the output of the run, and says what became of the firing unless it succeeded.
+/// Prints the output of the run, and says how the firing ended unless it succeeded.
 fn show(fate: &Fate, out: &mut dyn Write) -> Result<(), Failure> {
-    let message = match fate {
-        Fate::Ran { verdict, settled, output, .. } => {
-            if let Some(output) = output
-                && let Err(error) = write!(out, "{output}").and_then(|()| out.flush())
-            {
-                tell(&format!("error: could not show the output: {error}"));
-            }
+    if let Fate::Ran { output: Some(output), .. } = fate
+        && let Err(error) = write!(out, "{output}").and_then(|()| out.flush())
+    {
+        tell(&format!("error: could not show the output: {error}"));
+    }
+    match complaint(fate) {
+        None => Ok(()),
+        Some(complaint) => {
+            tell(&complaint);
+            Err(Failure::Told)
+        }
+    }
+}
+
+/// What is told about a firing; nothing if it succeeded.
+fn complaint(fate: &Fate) -> Option<String> {
+    let told = match fate {
+        Fate::Ran { settled: None, .. } => "interrupted before the result could be recorded".to_owned(),
+        Fate::Ran { settled: Some(Settled::Fenced), .. } => {
+            "lost: another replica took the run over".to_owned()
+        }
+        Fate::Ran { settled: Some(Settled::Recorded), verdict, .. } => {
             let error = verdict.error.as_deref().unwrap_or("no reason was given");
-            match (settled, &verdict.ending) {
-                (None, _) => "interrupted before the result could be recorded".to_owned(),
-                (Some(Settled::Fenced), _) => "lost: another replica took the run over".to_owned(),
-                (Some(Settled::Recorded), Ending::Terminal { state: State::Succeeded, .. }) => return Ok(()),
-                (Some(Settled::Recorded), Ending::Terminal { state, .. }) => format!("{state}: {error}"),
-                (Some(Settled::Recorded), Ending::Requeue { reason, .. }) => {
+            match &verdict.ending {
+                Ending::Terminal { state: State::Succeeded, .. } => return None,
+                Ending::Terminal { state, .. } => format!("{state}: {error}"),
+                Ending::Requeue { reason, .. } => {
                     format!("{error}; queued again ({reason}), a replica will run it")
                 }
             }
@@ -60,11 +73,50 @@ fn show(fate: &Fate, out: &mut dyn Write) -> Result<(), Failure> {
         Fate::Skipped(Reason::Paused) => "skipped: the job is paused".to_owned(),
         Fate::Skipped(reason) => format!("skipped: {reason}"),
         Fate::Drained => "stopped before it began".to_owned(),
-        Fate::LetGo => "gave up: the job's lock was held for a whole ttl".to_owned(),
+        Fate::LetGo => {
+            "gave up: the lock was held for a whole ttl, or the ledger did not answer in time".to_owned()
+        }
         Fate::Elsewhere => "did not run: another replica has this firing".to_owned(),
         Fate::Waiting => "queued: a replica will run it".to_owned(),
-        Fate::Refused => "did not run: the ledger accepts no firing of this job at this instant".to_owned(),
+        Fate::Refused => "did not run: the ledger takes no row for this firing".to_owned(),
     };
-    tell(&message);
-    Err(Failure::Told)
+    Some(told)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::rules::Verdict;
+
+    fn ran(ending: Ending, settled: Option<Settled>) -> Fate {
+        let verdict = Verdict { ending, crashed: false, error: Some("exit status 3".to_owned()) };
+        Fate::Ran { verdict, settled, output: Some("half done\n".to_owned()) }
+    }
+
+    fn ended(state: State) -> Ending {
+        Ending::Terminal { state, reason: None }
+    }
+
+    #[test]
+    fn exec_succeeds_only_when_the_ledger_has_recorded_a_success() {
+        let recorded = Some(Settled::Recorded);
+        let mut out = Vec::new();
+        assert!(show(&ran(ended(State::Succeeded), recorded), &mut out).is_ok());
+        assert_eq!(out, b"half done\n");
+        let soon = Duration::from_secs(1);
+        let requeue = Ending::Requeue { reason: Reason::Retry, due_in: soon, expires_in: soon };
+        for (fate, told) in [
+            (ran(ended(State::Succeeded), None), "interrupted before the result could be recorded"),
+            (ran(ended(State::Succeeded), Some(Settled::Fenced)), "lost: another replica took the run over"),
+            (ran(ended(State::Failed), recorded), "failed: exit status 3"),
+            (ran(requeue, recorded), "exit status 3; queued again (retry), a replica will run it"),
+            (Fate::Skipped(Reason::Overlap), "skipped: the job is running elsewhere"),
+            (Fate::Skipped(Reason::LockUnavailable), "skipped: lock_unavailable"),
+        ] {
+            assert_eq!(complaint(&fate).as_deref(), Some(told));
+            assert!(matches!(show(&fate, &mut Vec::new()), Err(Failure::Told)), "{fate:?}");
+        }
+    }
 }
