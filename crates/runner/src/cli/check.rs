@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use chrono::{DateTime, Utc};
 
-use super::failure::Failure;
+use super::error::CliError;
 use super::format::{Format, print_json};
 use super::invocation::Invocation;
 use super::table::legible;
@@ -24,7 +24,7 @@ pub(super) struct CheckArgs {
 }
 
 impl CheckArgs {
-    pub(super) fn run(&self, invocation: &Invocation<'_>) -> Result<(), Failure> {
+    pub(super) fn run(&self, invocation: &Invocation<'_>) -> Result<(), CliError> {
         let config = invocation.config()?;
         // A kind may refuse its params only when it makes the job. A replica would fail then, so `check` must.
         invocation.registry.bind(&config)?;

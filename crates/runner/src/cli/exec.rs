@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::failure::{Failure, tell};
+use super::error::{CliError, tell};
 use super::invocation::Invocation;
 use super::logging;
 use crate::engine::executor::Fate;
@@ -18,26 +18,26 @@ pub(super) struct ExecArgs {
 }
 
 impl ExecArgs {
-    pub(super) fn run(&self, invocation: &Invocation<'_>) -> Result<(), Failure> {
+    pub(super) fn run(&self, invocation: &Invocation<'_>) -> Result<(), CliError> {
         let config = invocation.config()?;
         logging::start(&config.log);
         let jobs = invocation.registry.bind(&config)?;
         let Some(job) = jobs.iter().find(|job| job.spec.name.as_str() == self.job) else {
-            return Err(Failure::unknown_job(&self.job, &config));
+            return Err(CliError::unknown_job(&self.job, &config));
         };
         match exec(&config, job)? {
             Executed::Ended(fate) => show(&fate, &mut io::stdout()),
             Executed::LeftBehind => {
                 tell(&"left behind: the run did not end; a replica takes over when its lease is over");
-                Err(Failure::Told)
+                Err(CliError::Told)
             }
-            Executed::Stuck => Err(Failure::Stuck),
+            Executed::Stuck => Err(CliError::Stuck),
         }
     }
 }
 
 /// Prints the output of the run, and says how the firing ended unless it succeeded.
-fn show(fate: &Fate, out: &mut dyn Write) -> Result<(), Failure> {
+fn show(fate: &Fate, out: &mut dyn Write) -> Result<(), CliError> {
     if let Fate::Ran { output: Some(output), .. } = fate
         && let Err(error) = write!(out, "{output}").and_then(|()| out.flush())
     {
@@ -47,7 +47,7 @@ fn show(fate: &Fate, out: &mut dyn Write) -> Result<(), Failure> {
         None => Ok(()),
         Some(complaint) => {
             tell(&complaint);
-            Err(Failure::Told)
+            Err(CliError::Told)
         }
     }
 }
@@ -116,7 +116,7 @@ mod tests {
             (Fate::Skipped(Reason::LockUnavailable), "skipped: lock_unavailable"),
         ] {
             assert_eq!(complaint(&fate).as_deref(), Some(told));
-            assert!(matches!(show(&fate, &mut Vec::new()), Err(Failure::Told)), "{fate:?}");
+            assert!(matches!(show(&fate, &mut Vec::new()), Err(CliError::Told)), "{fate:?}");
         }
     }
 }

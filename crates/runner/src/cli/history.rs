@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use super::failure::Failure;
+use super::error::CliError;
 use super::format::{Format, print_json};
 use super::invocation::{Invocation, ask};
-use super::table::Table;
+use super::table::TextTable;
 use crate::firing::{State, instant};
 use crate::ledger::{FiringRow, HistoryFilter};
 use crate::views::FiringView;
@@ -28,7 +28,7 @@ pub(super) struct HistoryArgs {
 }
 
 impl HistoryArgs {
-    pub(super) fn run(&self, invocation: &Invocation<'_>) -> Result<(), Failure> {
+    pub(super) fn run(&self, invocation: &Invocation<'_>) -> Result<(), CliError> {
         let config = invocation.config()?;
         let filter = HistoryFilter {
             job: self.job.clone(),
@@ -46,7 +46,7 @@ impl HistoryArgs {
             Format::Text if rows.is_empty() => writeln!(out, "no such firing in the ledger"),
             Format::Text => {
                 let titles = ["scheduled_at", "job", "state", "attempt", "owner", "took", "error"];
-                let mut table = Table::new(titles);
+                let mut table = TextTable::new(titles);
                 rows.iter().for_each(|row| table.add(cells(row)));
                 table.print(out)
             }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
 
-use super::failure::Failure;
+use super::error::CliError;
 use crate::config::{Config, Environment};
 use crate::engine::{StartError, ledger_options, refused_addresses};
 use crate::ledger::{self, LedgerError, LedgerOptions, Opened};
@@ -31,8 +31,8 @@ impl Invocation<'_> {
     /// Reads and checks the configuration. Connects to no server.
     ///
     /// # Errors
-    /// [`Failure::Config`] with everything that is wrong; [`Failure::Variable`].
-    pub(super) fn config(&self) -> Result<Config, Failure> {
+    /// [`CliError::Config`] with everything that is wrong; [`CliError::Variable`].
+    pub(super) fn config(&self) -> Result<Config, CliError> {
         let file = match &self.file {
             Some(file) => file.clone(),
             None => self.environment.get("RUNNER_CONFIG")?.unwrap_or(DEFAULT_FILE).into(),
@@ -49,11 +49,11 @@ impl Invocation<'_> {
 /// that starts may change its tables.
 ///
 /// # Errors
-/// [`Failure::Ledger`].
+/// [`CliError::Ledger`].
 pub(super) fn ask<T>(
     config: &Config,
     question: impl AsyncFnOnce(Opened) -> Result<T, LedgerError>,
-) -> Result<T, Failure> {
+) -> Result<T, CliError> {
     wait_for(async {
         let options = LedgerOptions { migrate: false, ..ledger_options(config) };
         question(ledger::open(options).await?).await
@@ -63,8 +63,8 @@ pub(super) fn ask<T>(
 /// Waits for an answer of the ledger, on this thread.
 ///
 /// # Errors
-/// [`Failure::Ledger`]; [`Failure::Start`] when the process cannot wait.
-pub(super) fn wait_for<T>(answer: impl Future<Output = Result<T, LedgerError>>) -> Result<T, Failure> {
+/// [`CliError::Ledger`]; [`CliError::Start`] when the process cannot wait.
+pub(super) fn wait_for<T>(answer: impl Future<Output = Result<T, LedgerError>>) -> Result<T, CliError> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(StartError::from)?;
     Ok(runtime.block_on(answer)?)

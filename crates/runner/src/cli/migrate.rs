@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::failure::Failure;
+use super::error::CliError;
 use super::invocation::{Invocation, wait_for};
 use crate::engine::ledger_options;
 use crate::ledger;
@@ -14,7 +14,7 @@ use crate::ledger;
 pub(super) struct MigrateArgs {}
 
 impl MigrateArgs {
-    pub(super) fn run(&self, invocation: &Invocation<'_>) -> Result<(), Failure> {
+    pub(super) fn run(&self, invocation: &Invocation<'_>) -> Result<(), CliError> {
         let options = ledger_options(&invocation.config()?);
         let applied = wait_for(ledger::migrate(&options))?;
         let mut out = io::stdout();

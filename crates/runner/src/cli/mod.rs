@@ -2,8 +2,8 @@
 //! the arguments, calls a verb of `operate` or the ledger's reader, and prints a view or a table.
 
 mod check;
+mod error;
 mod exec;
-mod failure;
 mod format;
 mod history;
 mod invocation;
@@ -23,7 +23,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::Environment;
 use crate::registry::Registry;
 use crate::warden::{WARDEN, warden_main};
-use failure::Failure;
+use error::CliError;
 use invocation::Invocation;
 
 /// Runs the jobs of a file on their schedules: each firing once, however many replicas there are
@@ -47,7 +47,7 @@ macro_rules! subcommands {
         enum Subcommand { $($name($args)),+ }
 
         impl Subcommand {
-            fn run(&self, invocation: &Invocation<'_>) -> Result<(), Failure> {
+            fn run(&self, invocation: &Invocation<'_>) -> Result<(), CliError> {
                 match self { $(Self::$name(args) => args.run(invocation)),+ }
             }
         }
@@ -85,7 +85,7 @@ pub(crate) fn main(registry: &Registry, args: impl IntoIterator<Item = OsString>
         environment: Environment::capture(),
         file: cli.config,
     };
-    failure::exit_code(match cli.subcommand {
+    error::exit_code(match cli.subcommand {
         Some(subcommand) => subcommand.run(&invocation),
         None => serve::run(&invocation),
     })

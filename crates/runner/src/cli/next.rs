@@ -5,10 +5,10 @@ use std::io::{self, Write};
 use chrono::{DateTime, NaiveDateTime, Utc};
 use chrono_tz::Tz;
 
-use super::failure::Failure;
+use super::error::CliError;
 use super::format::{Format, print_json};
 use super::invocation::Invocation;
-use super::table::Table;
+use super::table::TextTable;
 use crate::config::Config;
 use crate::firing::{JobName, instant};
 use crate::schedule::{ScheduleError, Timetable};
@@ -52,7 +52,7 @@ pub(super) struct NextArgs {
 }
 
 impl NextArgs {
-    pub(super) fn run(&self, invocation: &Invocation<'_>) -> Result<(), Failure> {
+    pub(super) fn run(&self, invocation: &Invocation<'_>) -> Result<(), CliError> {
         self.list(invocation, &mut io::stdout(), &mut io::stderr())
     }
 
@@ -62,8 +62,8 @@ impl NextArgs {
         invocation: &Invocation<'_>,
         out: &mut dyn Write,
         notes: &mut dyn Write,
-    ) -> Result<(), Failure> {
-        let table = Table::new(["JOB", "UTC", "LOCAL", "CLOCKS"]).without_empty_columns();
+    ) -> Result<(), CliError> {
+        let table = TextTable::new(["JOB", "UTC", "LOCAL", "CLOCKS"]).without_empty_columns();
         let after = self.after.unwrap_or(invocation.now);
         let list = List { args: self, after, table, out, notes };
         match &self.schedule {
@@ -79,7 +79,7 @@ struct List<'a> {
     args: &'a NextArgs,
     /// Firings after this instant.
     after: DateTime<Utc>,
-    table: Table<4>,
+    table: TextTable<4>,
     out: &'a mut dyn Write,
     /// Where remarks about the list go.
     notes: &'a mut dyn Write,
@@ -87,8 +87,8 @@ struct List<'a> {
 
 impl List<'_> {
     /// Lists the firings of a schedule that belongs to no job.
-    fn of_schedule(mut self, text: &str, zone: Tz) -> Result<(), Failure> {
-        let timetable = read_schedule(text, zone).map_err(Failure::Schedule)?;
+    fn of_schedule(mut self, text: &str, zone: Tz) -> Result<(), CliError> {
+        let timetable = read_schedule(text, zone).map_err(CliError::Schedule)?;
         for warning in timetable.warnings() {
             writeln!(self.notes, "note: {warning}")?;
         }
@@ -97,11 +97,11 @@ impl List<'_> {
     }
 
     /// Lists the firings of the jobs of `config`, or of one of them.
-    fn of_jobs(mut self, config: &Config, only: Option<&str>) -> Result<(), Failure> {
+    fn of_jobs(mut self, config: &Config, only: Option<&str>) -> Result<(), CliError> {
         let jobs = match only {
             Some(name) => match config.job(name) {
                 Some(job) => std::slice::from_ref(job),
-                None => return Err(Failure::unknown_job(name, config)),
+                None => return Err(CliError::unknown_job(name, config)),
             },
             None => &config.jobs,
         };
@@ -209,7 +209,7 @@ mod tests {
     }
 
     /// What is printed about the jobs of `file`, or about a schedule, and what is noted.
-    fn next_of(file: &Path, words: &[&str]) -> Result<(String, String), Failure> {
+    fn next_of(file: &Path, words: &[&str]) -> Result<(String, String), CliError> {
         let invocation = Invocation {
             registry: &Registry::stock(),
             now: "2026-03-28T12:00:00Z".parse().unwrap(),
@@ -223,7 +223,7 @@ mod tests {
     }
 
     /// [`next_of`] two jobs and a disabled one.
-    fn next(words: &[&str]) -> Result<(String, String), Failure> {
+    fn next(words: &[&str]) -> Result<(String, String), CliError> {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("jobs.toml");
         std::fs::write(&file, FILE).unwrap();

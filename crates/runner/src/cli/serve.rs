@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::future::OptionFuture;
 use tokio::sync::watch;
 
-use super::failure::Failure;
+use super::error::CliError;
 use super::invocation::Invocation;
 use super::logging;
 use crate::admin::{Admin, Readiness};
@@ -18,7 +18,7 @@ use crate::engine::{Engine, JobSet, Site, StartError};
 use crate::telemetry;
 
 /// Runs a replica.
-pub(super) fn run(invocation: &Invocation<'_>) -> Result<(), Failure> {
+pub(super) fn run(invocation: &Invocation<'_>) -> Result<(), CliError> {
     let config = invocation.config()?;
     logging::start(&config.log);
     for warning in &config.warnings {
@@ -29,11 +29,11 @@ pub(super) fn run(invocation: &Invocation<'_>) -> Result<(), Failure> {
     let site = Site::new(Arc::new(SystemClock::default()), Arc::default());
     let runtimes = Runtimes::start(&jobs.borrow()).map_err(StartError::from)?;
     match runtimes.run(async |homes| serve(&config, jobs, homes, &site).await) {
-        Ok(_) if site.drain.is_stuck() => Err(Failure::Stuck),
-        Ok(true) | Err(Failure::Start(StartError::Stopped)) => Ok(()),
+        Ok(_) if site.drain.is_stuck() => Err(CliError::Stuck),
+        Ok(true) | Err(CliError::Start(StartError::Stopped)) => Ok(()),
         // The log says which part of the replica failed.
-        Ok(false) => Err(Failure::Told),
-        Err(failure) => Err(failure),
+        Ok(false) => Err(CliError::Told),
+        Err(error) => Err(error),
     }
 }
 
@@ -41,7 +41,7 @@ pub(super) fn run(invocation: &Invocation<'_>) -> Result<(), Failure> {
 ///
 /// `[admin]` is served from before the first question to the ledger until after the last run: a supervisor
 /// that restarts what does not answer must not restart a replica that waits.
-async fn serve(config: &Config, jobs: SharedJobs, homes: Homes, site: &Site) -> Result<bool, Failure> {
+async fn serve(config: &Config, jobs: SharedJobs, homes: Homes, site: &Site) -> Result<bool, CliError> {
     let mut signals = Signals::listen().map_err(StartError::from)?;
     let last_tick = Arc::default();
     let readiness = Readiness { site: site.clone(), last_tick: Arc::clone(&last_tick) };

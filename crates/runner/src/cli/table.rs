@@ -9,13 +9,13 @@ const GAP: &str = "  ";
 
 /// Rows under the titles of their columns.
 #[derive(Debug)]
-pub(super) struct Table<const N: usize> {
+pub(super) struct TextTable<const N: usize> {
     titles: [&'static str; N],
     rows: Vec<[String; N]>,
     shows_empty_columns: bool,
 }
 
-impl<const N: usize> Table<N> {
+impl<const N: usize> TextTable<N> {
     /// A table without rows.
     pub(super) const fn new(titles: [&'static str; N]) -> Self {
         Self { titles, rows: Vec::new(), shows_empty_columns: true }
@@ -80,7 +80,7 @@ pub(super) fn legible(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn printed<const N: usize>(mut table: Table<N>, rows: &[[&str; N]]) -> String {
+    fn printed<const N: usize>(mut table: TextTable<N>, rows: &[[&str; N]]) -> String {
         for row in rows {
             table.add(row.map(str::to_owned));
         }
@@ -93,14 +93,17 @@ mod tests {
     fn columns_are_aligned_by_what_a_terminal_shows() {
         let rows = [["報告", "ok"], ["e\u{301}te\u{301}", "late"], ["plain", ""]];
         let text = "job    state\n報告   ok\ne\u{301}te\u{301}    late\nplain\n";
-        assert_eq!(printed(Table::new(["job", "state"]), &rows), text);
+        assert_eq!(printed(TextTable::new(["job", "state"]), &rows), text);
     }
 
     #[test]
     fn an_empty_column_is_left_out_where_the_command_asks_for_it() {
         let rows = [["a", "", "1"], ["b", "", "2"]];
-        assert_eq!(printed(Table::new(["x", "note", "n"]), &rows), "x  note  n\na        1\nb        2\n");
-        let table = Table::new(["x", "note", "n"]).without_empty_columns();
+        assert_eq!(
+            printed(TextTable::new(["x", "note", "n"]), &rows),
+            "x  note  n\na        1\nb        2\n"
+        );
+        let table = TextTable::new(["x", "note", "n"]).without_empty_columns();
         assert_eq!(printed(table, &rows), "x  n\na  1\nb  2\n");
     }
 
@@ -108,6 +111,6 @@ mod tests {
     fn no_cell_can_steer_the_terminal_or_begin_a_line() {
         assert_eq!(legible("\u{1b}[31mred\u{7}\r\n"), " [31mred   ");
         assert_eq!(legible("a\u{202e}b\u{2066}c\u{2028}d"), "a b c d");
-        assert_eq!(printed(Table::new(["error"]), &[["a\nb"]]), "error\na b\n");
+        assert_eq!(printed(TextTable::new(["error"]), &[["a\nb"]]), "error\na b\n");
     }
 }

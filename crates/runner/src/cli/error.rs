@@ -13,7 +13,7 @@ use crate::schedule::ScheduleError;
 
 /// A subcommand did not do what it was asked to do.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Failure {
+pub(super) enum CliError {
     /// The configuration cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigErrors),
@@ -51,7 +51,7 @@ pub(super) enum Failure {
     Stuck,
 }
 
-impl Failure {
+impl CliError {
     /// It did not do what it was asked to do.
     const FAILED: u8 = 1;
     /// A run ignores its cancellation (`EX_SOFTWARE`).
@@ -93,16 +93,16 @@ impl Failure {
 }
 
 /// Tells the user why a subcommand failed, and gives the exit code of the process.
-pub(super) fn exit_code(result: Result<(), Failure>) -> ExitCode {
+pub(super) fn exit_code(result: Result<(), CliError>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         // `runner history | head`: the reader has closed the pipe because it has read enough.
-        Err(Failure::Print(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(failure) => {
-            if let Some(message) = failure.message() {
+        Err(CliError::Print(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            if let Some(message) = error.message() {
                 tell(&message);
             }
-            ExitCode::from(failure.code())
+            ExitCode::from(error.code())
         }
     }
 }
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_cause_that_the_message_repeats_is_printed_once() {
-        let refused = |source: io::Error| Failure::from(StartError::from(source)).message();
+        let refused = |source: io::Error| CliError::from(StartError::from(source)).message();
         assert_eq!(
             refused(io::Error::other("no threads left")).as_deref(),
             Some("error: could not start: no threads left")
@@ -146,11 +146,11 @@ mod tests {
         let source = Box::new(io::Error::other("no space left"));
         let ledger = LedgerError::Refused { doing: "read rows", source };
         assert_eq!(
-            Failure::from(ledger).message().as_deref(),
+            CliError::from(ledger).message().as_deref(),
             Some("error: the ledger refused to read rows: no space left")
         );
         assert_eq!(
-            Failure::from(io::Error::other("no space left")).message().as_deref(),
+            CliError::from(io::Error::other("no space left")).message().as_deref(),
             Some("error: cannot print: no space left")
         );
     }
@@ -166,7 +166,7 @@ mod tests {
     fn a_bad_configuration_and_a_stuck_run_have_exit_codes_of_their_own() {
         let variable = NotUnicode { name: "RUNNER_CONFIG".to_owned() };
         assert_eq!(exit_code(Err(variable.into())), ExitCode::from(78));
-        assert_eq!(exit_code(Err(Failure::Stuck)), ExitCode::from(70));
-        assert_eq!(exit_code(Err(Failure::Told)), ExitCode::from(1));
+        assert_eq!(exit_code(Err(CliError::Stuck)), ExitCode::from(70));
+        assert_eq!(exit_code(Err(CliError::Told)), ExitCode::from(1));
     }
 }
