@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 
 use super::super::invariants::planted::{at, breaks, good};
-use super::super::witness::{LockAct, LockEvent, Process};
+use super::super::witness::{LockAct, LockEvent, ReplicaProcess};
 use super::super::{History, Witness};
 
 const TTL: std::time::Duration = std::time::Duration::from_secs(3);
@@ -16,7 +16,7 @@ fn event(second: i64, token: &str, act: LockAct) -> LockEvent {
 fn told() -> History {
     let mut history = good();
     let alarms = vec!["WARN run{fence=11}: its result is void".into(), "no longer ours token=a-1|s|1".into()];
-    let process = Process { instance: "a-1".into(), alarms, ..Process::default() };
+    let process = ReplicaProcess { instance: "a-1".into(), alarms, ..ReplicaProcess::default() };
     history.witness.processes = vec![process];
     history.witness.locks = vec![
         event(1, "a-1|s|1", LockAct::Taken(TTL)),

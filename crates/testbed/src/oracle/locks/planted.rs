@@ -1,7 +1,7 @@
 //! Moves of locks that must not be, each seen.
 
 use super::super::invariants::planted::{at, breaks, good};
-use super::super::witness::{LockEvent, Process};
+use super::super::witness::{LockEvent, ReplicaProcess};
 use super::*;
 
 const TTL: Duration = Duration::from_secs(3);
@@ -15,10 +15,10 @@ fn event(millis: i64, token: &str, act: LockAct) -> LockEvent {
 fn watched() -> History {
     use LockAct::{Forgotten, LeftAlone, Released, Renewed, Taken};
     let mut history = good();
-    let process = Process {
+    let process = ReplicaProcess {
         instance: "a-1".into(),
         alarms: vec!["no longer ours a-1|s|3".into(), "fence=11 is void".into()],
-        ..Process::default()
+        ..ReplicaProcess::default()
     };
     history.witness.processes = vec![process];
     history.witness.lock_terms = Some(LockTerms { ttl: TTL, max_renewals: 3 });
