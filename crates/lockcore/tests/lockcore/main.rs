@@ -6,7 +6,6 @@ mod acquire;
 mod conformance;
 mod contention;
 mod keepalive;
-mod lease;
 #[cfg(feature = "redis")]
 mod mutants;
 #[cfg(feature = "redis")]
