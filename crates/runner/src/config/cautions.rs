@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use super::Guard;
 use super::address::LedgerKind;
+use super::diagnose::{Finding, Findings, KeyPath, Reported, Spot};
 use super::duration::show;
-use super::findings::{Finding, Findings, Reported, Spot};
-use super::key_path::KeyPath;
 use super::section::Section;
 use super::settings::{AdminSettings, JobSpec, LedgerSettings, LockSettings};
 

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use config::{Value, ValueKind};
 use toml::de::{DeTable, DeValue};
 
-use super::findings::{Finding, Findings, Reported, Spot};
-use super::key_path::KeyPath;
+use super::diagnose::{Finding, Findings, KeyPath, Reported, Spot};
 use super::value::{FROM_FILE, Table};
 
 /// How a file that says nothing could begin.

@@ -5,12 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use config::{ConfigError, File, FileFormat, Map, Source, Value, ValueKind};
 use toml::de::{DeTable, DeValue};
 
+use super::diagnose::{Finding, Findings, KeyPath, Spot, hints, is_telling, is_telling_text};
 use super::document;
 use super::environment::Environment;
-use super::findings::{Finding, Findings, Spot};
-use super::hints;
-use super::key_path::KeyPath;
-use super::mask;
 use super::value::Table;
 
 /// What holds when nobody says otherwise.
@@ -152,7 +149,7 @@ fn variables(
                 }
             };
             let Some(text) = text else { continue };
-            if segments.iter().any(|step| mask::is_telling(step)) || mask::is_telling_text(text) {
+            if segments.iter().any(|step| is_telling(step)) || is_telling_text(text) {
                 findings.secret(text);
             }
             if let Some(other) = keys.insert(KeyPath::of(&segments), name.to_owned()) {

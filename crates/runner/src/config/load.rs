@@ -7,19 +7,18 @@ use toml::de::DeTable;
 
 use super::address::directory_of;
 use super::cautions;
+use super::diagnose::{
+    ConfigErrors, Findings, Found, KeyPath, Problem, Reported, SourceMap, Warning,
+    syntax::{self, Health, Parsed},
+};
 use super::document;
 use super::environment::Environment;
-use super::findings::{Findings, Found, Reported};
 use super::job::{self, Jobs};
-use super::key_path::KeyPath;
 use super::layers;
 use super::params::Kinds;
-use super::problem::{ConfigErrors, Problem, Warning};
 use super::secret::Resolver;
 use super::sections::{self, Sections};
 use super::settings::{Config, JobSpec};
-use super::source_map::SourceMap;
-use super::syntax::{self, Health, Parsed};
 use super::value::Table;
 
 impl Config {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::de::DeserializeOwned;
 
-use super::hints;
+use super::diagnose::hints;
 
 /// How a message about a key that a kind does not have begins.
 const UNKNOWN_KEY: &str = "unknown key";

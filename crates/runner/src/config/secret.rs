@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use config::{Value, ValueKind};
 
+use super::diagnose::Findings;
 use super::environment::Environment;
-use super::findings::Findings;
 use super::value::{Fault, Table, describe};
 
 /// More than a secret needs; a device or a log given by mistake is not read to its end.

@@ -2,8 +2,7 @@
 
 use config::{Value, ValueKind};
 
-use super::findings::{Finding, Findings, Reported, Spot};
-use super::key_path::KeyPath;
+use super::diagnose::{Finding, Findings, KeyPath, Reported, Spot};
 use super::not_built;
 use super::value::{Fault, Table, is_written};
 

@@ -3,8 +3,8 @@
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 
+use super::diagnose::Reported;
 use super::duration::{duration, show};
-use super::findings::Reported;
 use super::section::Section;
 use super::value::{Fault, text};
 use crate::firing::{JobName, instant};

@@ -2,7 +2,7 @@
 
 use config::{Map, Value, ValueKind};
 
-use super::hints;
+use super::diagnose::hints;
 use crate::firing::UnknownWord;
 
 /// Keys and what stands under them.

@@ -3,7 +3,7 @@
 use chrono_tz::{TZ_VARIANTS, Tz};
 use config::Value;
 
-use super::hints;
+use super::diagnose::hints;
 use super::value::{Fault, text};
 
 /// An IANA time zone. Names are case-sensitive, as in the IANA data.

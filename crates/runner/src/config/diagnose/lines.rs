@@ -2,7 +2,7 @@
 //! TOML. A guess is good enough to name a key, and never enough to show a value.
 
 use super::key_path::KeyPath;
-use super::mask::is_telling_text;
+use super::telling::is_telling_text;
 
 /// Keys whose values are worth seeing and are no secret.
 const PLAIN_KEYS: [&str; 31] = [
