@@ -260,7 +260,7 @@ mod tests {
         assert_eq!(
             out,
             "JOB      UTC                   LOCAL                                         CLOCKS\n\
-             billing  2026-03-29T01:00:00Z  Sun 2026-03-29 03:00:00 +02:00 Europe/Berlin  clocks go forward from 02:00 to 03:00; its time does not exist on this day, moved to the end of the gap\n\
+             billing  2026-03-29T01:00:00Z  Sun 2026-03-29 03:00:00 +02:00 Europe/Berlin  clocks go forward from 02:00 to 03:00; its time does not exist on this day, so it fires when the clocks change\n\
              billing  2026-03-30T00:30:00Z  Mon 2026-03-30 02:30:00 +02:00 Europe/Berlin\n"
         );
         let (out, _) = next(&["--schedule", "every 1h", "--count", "1"]).unwrap();

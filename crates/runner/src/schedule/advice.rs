@@ -1,4 +1,4 @@
-//! What to tell people about an expression that is legal but may not mean what they think.
+//! Warnings about an expression that is valid but may not mean what its author thinks.
 
 use super::ScheduleError;
 use super::field::{Field, Reading};
@@ -13,16 +13,16 @@ pub(super) fn on(readings: &[Reading], words: &[&str]) -> Vec<String> {
         let often = if minute.is_full(Field::Minute) && hour.is_full(Field::Hour) {
             "fires every second"
         } else {
-            "fires in every second of the minutes it names"
+            "fires every second of the minutes it names"
         };
-        warnings.push(format!("{often}; for once a minute begin with 0: \"0 {rest}\""));
+        warnings.push(format!("{often}; to fire once a minute, begin with 0: \"0 {rest}\""));
     }
     for (field, reading) in Field::ALL.into_iter().zip(readings) {
         warnings.extend(uneven(field, reading));
     }
     if !day.unrestricted && !weekday.unrestricted {
         warnings.push(
-            "fires on the days of the month and also on the weekdays: where both are given either one is enough"
+            "fires on the days of the month and also on the weekdays: when both are set, either one is enough"
                 .into(),
         );
     }
@@ -31,12 +31,12 @@ pub(super) fn on(readings: &[Reading], words: &[&str]) -> Vec<String> {
         && let Some((first, _)) = day.ends()
         && first > shortest_month(month)
     {
-        warnings.push(format!("skips months without a day {first}; for the last day of each month write L"));
+        warnings.push(format!("skips months without a day {first}; write L for the last day of each month"));
     }
     let last = words.last().copied().unwrap_or_default();
     if words.contains(&"?") && last.bytes().any(|byte| byte.is_ascii_digit()) {
         warnings.push(format!(
-            "looks like Quartz, where 1 is Sunday; in weekday {last:?} 1 is Monday: names such as MON leave no doubt"
+            "looks like Quartz, where 1 is Sunday; here 1 is Monday (weekday {last:?}): write names such as MON"
         ));
     }
     warnings
@@ -46,9 +46,9 @@ fn uneven(field: Field, reading: &Reading) -> Option<String> {
     let (step, first, last) = reading.uneven?;
     let name = field.name();
     let hint = match field {
-        Field::Second => format!("; for every {step} seconds write every = \"{step}s\""),
-        Field::Minute => format!("; for every {step} minutes write every = \"{step}m\""),
-        Field::Hour => format!("; for every {step} hours write every = \"{step}h\""),
+        Field::Second => format!("; to fire every {step} seconds, write every = \"{step}s\""),
+        Field::Minute => format!("; to fire every {step} minutes, write every = \"{step}m\""),
+        Field::Hour => format!("; to fire every {step} hours, write every = \"{step}h\""),
         Field::Day | Field::Month | Field::Weekday => String::new(),
     };
     Some(format!("uneven step: {name} {last} is followed by {name} {first}, not by {step} later{hint}"))
@@ -61,7 +61,7 @@ pub(super) fn never(readings: &[Reading], words: &[&str]) -> ScheduleError {
     };
     let hint = match readings {
         [_, _, _, days, months, _] if days.ends().is_some_and(|(first, _)| first > longest_month(months)) => {
-            "the month has no such day; for its last day write L"
+            "the month has no such day; write L for its last day"
         }
         _ => "no such day exists; check the day fields against each other",
     };

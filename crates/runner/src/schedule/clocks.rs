@@ -1,4 +1,4 @@
-//! Days on which the clocks change, told to people.
+//! Daylight saving time: what a change of the clocks does to a firing, for people.
 
 use std::fmt::{self, Display};
 
@@ -8,33 +8,33 @@ use chrono_tz::Tz;
 use super::cron::Cron;
 use super::wall::{Shown, change_between, shown, wall};
 
-/// What a change of the clocks does to a firing of the same local day.
+/// What a change of the clocks does to a firing on the same local day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DstNote {
     /// When the clocks change.
     pub change: DateTime<Utc>,
-    /// What the clocks show when they change.
+    /// The local time at which they change.
     pub from: NaiveDateTime,
-    /// What they are put to.
+    /// The local time that follows.
     pub to: NaiveDateTime,
     /// What that does to the firing.
     pub effect: DstEffect,
 }
 
-/// How a firing stands to a change of the clocks.
+/// What a change of the clocks does to a firing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DstEffect {
-    /// It only falls on the same day.
+    /// Nothing: it is only on the same day.
     SameDay,
     /// Its local time does not exist, so it fires when the clocks jump.
     Moved,
-    /// Its local time comes twice; this is the first, and the second does not fire.
+    /// Its local time occurs twice; this is the first, and the second does not fire.
     FirstOnly,
-    /// Its local time comes twice and fires twice; this is the first.
+    /// Its local time occurs twice and fires twice; this is the first.
     FirstOfTwo,
-    /// Its local time comes twice and fires twice; this is the second.
+    /// Its local time occurs twice and fires twice; this is the second.
     SecondOfTwo,
 }
 
@@ -76,10 +76,10 @@ impl Display for DstNote {
         }
         f.write_str(match self.effect {
             DstEffect::SameDay => "",
-            DstEffect::Moved => "; its time does not exist on this day, moved to the end of the gap",
-            DstEffect::FirstOnly => "; its time comes twice, fires at the first only",
-            DstEffect::FirstOfTwo => "; its time comes twice, this is the first",
-            DstEffect::SecondOfTwo => "; its time comes twice, this is the second",
+            DstEffect::Moved => "; its time does not exist on this day, so it fires when the clocks change",
+            DstEffect::FirstOnly => "; its time occurs twice, and it fires at the first only",
+            DstEffect::FirstOfTwo => "; its time occurs twice, this is the first",
+            DstEffect::SecondOfTwo => "; its time occurs twice, this is the second",
         })
     }
 }

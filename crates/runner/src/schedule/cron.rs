@@ -1,4 +1,4 @@
-//! Cron: an expression in our dialect, read by us, walked by croner, placed in time by us.
+//! Cron: we read the expression, croner walks the calendar, we place the result in a time zone.
 
 use std::hash::{Hash, Hasher};
 
@@ -11,16 +11,17 @@ use super::wall::{Face, Shown, change_between, shown, wall};
 use super::{ScheduleError, advice, dialect};
 use crate::firing::JobName;
 
-/// The years croner walks; the Gregorian calendar repeats itself every 400.
+/// The years that croner walks. The Gregorian calendar repeats after 400 years.
 const YEARS: std::ops::Range<i32> = 1..5000;
 
 /// A cron schedule in a zone.
 #[derive(Clone, Debug)]
 pub(super) struct Cron {
     zone: Tz,
-    /// Every field spelled out: what tells two schedules apart.
+    /// Every field in croner's spelling. Two schedules with the same spelling are the same.
     spelled: String,
-    /// Follows elapsed time over a change of the clock; otherwise it names times of the day.
+    /// It fires every so often and follows elapsed time when the clocks change. Otherwise it names times
+    /// of the day.
     repeats: bool,
     calendar: croner::Cron,
     warnings: Vec<String>,
@@ -43,7 +44,7 @@ impl Cron {
             .year(Year::Disallowed)
             .build()
             .parse(&spelled)
-            .map_err(|error| ScheduleError::new(format!("{expr:?} is not understood: {error}")))?;
+            .map_err(|error| ScheduleError::new(format!("{expr:?} cannot be read: {error}")))?;
         let repeats = readings.iter().take(3).any(|reading| reading.repeats);
         let warnings = advice::on(&readings, &words);
         let cron = Self { zone, spelled, repeats, calendar, warnings };
@@ -57,8 +58,8 @@ impl Cron {
         &self.warnings
     }
 
-    /// Whether `instant` fires because the clock shows a time that the schedule names, and not because
-    /// it jumped over one.
+    /// Whether the schedule names the local time of `instant`. If not, `instant` fires because the clocks
+    /// jumped over a time that it names.
     pub(super) fn names(&self, instant: DateTime<Utc>) -> bool {
         let face = wall(self.zone, instant);
         self.next_face(face, true) == Some(face)
@@ -72,7 +73,7 @@ impl Cron {
         self.repeats
     }
 
-    /// The first instant after `after`, by nothing but the schedule, the zone and `after`.
+    /// The first instant after `after`. It depends on the schedule, the zone and `after` only.
     pub(super) fn next(&self, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
         // Instants are whole seconds, so what follows 12:00:00.5 is what follows 12:00:00.
         let mut after = after.with_nanosecond(0)?;
@@ -86,7 +87,7 @@ impl Cron {
         let mut face = match self.second_pass(after, face) {
             None => self.next_face(face, false)?,
             Some(change) => {
-                // Up to the change the wall clock and elapsed time run alike.
+                // Until the change, local time and elapsed time advance equally.
                 let first_pass = self.next_face(face, false).map(|next| after + (next - face));
                 if let Some(instant) = first_pass.filter(|instant| *instant < change) {
                     return Some(instant);
@@ -105,15 +106,15 @@ impl Cron {
                     let change = change_between(self.zone, first, second)?;
                     self.next_face(face + (change - first), true)?
                 }
-                // Never an instant that has passed: a planner must move on whatever a zone does.
+                // Never an instant that has passed: a planner must advance whatever a zone does.
                 Shown::Never(change) if !self.repeats && change > after => return Some(change),
                 Shown::Never(change) => self.next_face(wall(self.zone, change), true)?,
             }
         }
     }
 
-    /// The change of the clock that lies ahead of `after` and brings times back which have passed,
-    /// if that matters: a wall clock alone would walk past the repeated hour.
+    /// The next change of the clocks after `after`, if it repeats an hour that a schedule of elapsed time
+    /// must fire in again. Local time alone would skip the second pass of that hour.
     fn second_pass(&self, after: DateTime<Utc>, face: NaiveDateTime) -> Option<DateTime<Utc>> {
         if !self.repeats {
             return None;
@@ -124,14 +125,14 @@ impl Cron {
         }
     }
 
-    /// The next time that the calendar names, on a clock that is never put forward or back.
+    /// The next local time that the calendar names, without daylight saving time.
     fn next_face(&self, face: NaiveDateTime, inclusive: bool) -> Option<NaiveDateTime> {
         // An error means: not before the year 5000.
         self.calendar.find_next_occurrence(&Face(face), inclusive).ok().map(|Face(next)| next)
     }
 
-    /// What does not fire in one whole cycle of the calendar never does; a cycle that ends where
-    /// croner stops searching keeps the search short.
+    /// Whether it fires in one whole cycle of the calendar. If not, it never does. The cycle ends where
+    /// croner stops searching, which keeps the search short.
     fn ever_fires(&self) -> bool {
         NaiveDate::from_ymd_opt(YEARS.end - 400, 1, 1)
             .and_then(|start| self.next_face(start.and_time(NaiveTime::MIN), true))
@@ -139,7 +140,7 @@ impl Cron {
     }
 }
 
-/// Two schedules are the same if they ask for the same values in the same way, however written.
+/// Two schedules are the same if they name the same values in the same way, however they are written.
 impl PartialEq for Cron {
     fn eq(&self, other: &Self) -> bool {
         (self.zone, &self.spelled, self.repeats) == (other.zone, &other.spelled, other.repeats)
@@ -154,10 +155,10 @@ impl Hash for Cron {
     }
 }
 
-/// The expression in croner's words.
+/// The expression in croner's spelling.
 ///
-/// croner takes a day field as unrestricted only if it is `*`. We take every field that begins with
-/// `*` (so did the first cron), which makes the two day fields an AND; croner's word for that is `+`.
+/// For croner a day field is unrestricted only if it is `*`. For us it is if it begins with `*`, as in the
+/// first cron. Then both day fields must match; croner's sign for that is `+`.
 fn spell(readings: &[Reading]) -> String {
     let mut words: Vec<String> =
         Field::ALL.into_iter().zip(readings).map(|(field, reading)| reading.spelled(field)).collect();

@@ -1,4 +1,4 @@
-//! Telling our dialect of cron from its neighbours.
+//! Cron dialects: which expressions are ours, and hints for those of other schedulers.
 
 use super::ScheduleError;
 
@@ -14,7 +14,7 @@ pub(super) fn fields(expr: &str) -> Result<Vec<&str>, ScheduleError> {
 
     if let Some(zone) = first.strip_prefix("CRON_TZ=").or_else(|| first.strip_prefix("TZ=")) {
         return Err(ScheduleError::new(format!(
-            "{first:?} does not belong into a schedule; write timezone = {zone:?} beside it"
+            "{first:?} is not part of a schedule; write timezone = {zone:?} beside it"
         )));
     }
     if first.starts_with('@') {
@@ -46,7 +46,7 @@ fn nickname<'a>(expr: &str, words: &[&'a str]) -> Result<Vec<&'a str>, ScheduleE
         "@hourly" => "0 * * * *",
         "@reboot" => {
             return Err(ScheduleError::new(
-                "@reboot names no time: firings never depend on when a process starts; write for example every = \"1h\"",
+                "@reboot names no time: a firing does not depend on the start of a process; write for example every = \"1h\"",
             ));
         }
         other if words[0].eq_ignore_ascii_case("@every") => {
@@ -72,7 +72,7 @@ fn miscounted(found: usize, words: &[&str]) -> ScheduleError {
         7 if is_year(words[6]) => " (it looks like Quartz, with a year at the end: drop the year)",
         7 => " (it looks like Quartz, with a year at the end)",
         4 => " (it looks like a crontab entry with one field missing)",
-        1 => " (it looks like no cron at all)",
+        1 => " (it does not look like cron)",
         _ => "",
     };
     let plural = if found == 1 { "field" } else { "fields" };
@@ -81,13 +81,13 @@ fn miscounted(found: usize, words: &[&str]) -> ScheduleError {
 
 fn command(words: &[&str]) -> ScheduleError {
     ScheduleError::new(format!(
-        "found {} words (it looks like a crontab line with its user or command from {:?} on: the command belongs into params); {EXPECTED}",
+        "found {} words (it looks like a crontab line with a user or a command from {:?} on: write the command in params); {EXPECTED}",
         words.len(),
         words[5],
     ))
 }
 
-/// Whether `word` can only be a user or a program: no field has such letters.
+/// Whether `word` can only be a user or a program: it has letters that no field has.
 fn is_command(word: &str) -> bool {
     let names = |item: &str| {
         let head = item.get(..3).unwrap_or(item).to_ascii_uppercase();

@@ -1,4 +1,4 @@
-//! One field of a cron expression: which values it asks for, and what is wrong with it.
+//! One field of a cron expression: which values it names, and what is wrong with it.
 
 use super::ScheduleError;
 use super::hash::stable;
@@ -8,7 +8,7 @@ const MONTHS: [&str; 12] =
     ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
 const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
-/// Which of the six.
+/// One of the six fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field {
     Second,
@@ -34,7 +34,7 @@ impl Field {
         }
     }
 
-    /// What `*` walks. A weekday may also be written 7, which is 0.
+    /// The values of `*`. A weekday may also be written 7, which is 0.
     const fn bounds(self) -> (u8, u8) {
         match self {
             Self::Second | Self::Minute => (0, 59),
@@ -49,7 +49,7 @@ impl Field {
         matches!(self, Self::Day | Self::Weekday)
     }
 
-    /// What would do, for people.
+    /// What to write, for people.
     const fn expected(self) -> &'static str {
         match self {
             Self::Second | Self::Minute => "use 0 to 59",
@@ -74,31 +74,31 @@ impl Field {
 /// What one field says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reading {
-    /// Bit n: the value n is asked for. Sunday is 0.
+    /// Bit n: the field names the value n. Sunday is 0.
     pub(super) values: u64,
     /// Days that depend on the month: `L`, `LW`, `15W`, `1#2`, `5L`, with numbers for names.
     pub(super) special: Vec<String>,
     /// It begins with `*` or is `?`.
     pub(super) unrestricted: bool,
-    /// It has a `*` or a step somewhere: it means "so often" rather than "at that time".
+    /// It has a `*` or a step: it means "so often" and not "at that time".
     pub(super) repeats: bool,
-    /// A walk of the whole field whose last step is shorter than the others: (step, first, last).
+    /// A step over the whole field whose last interval is shorter: (step, first, last).
     pub(super) uneven: Option<(u8, u8, u8)>,
 }
 
 impl Reading {
-    /// Whether every value of the field is asked for.
+    /// Whether it names every value of the field.
     pub(super) fn is_full(&self, field: Field) -> bool {
         let (low, high) = field.bounds();
         (low..=high).all(|value| self.values & (1 << value) != 0)
     }
 
-    /// The smallest and the largest value asked for.
+    /// The smallest and the largest value that it names.
     pub(super) fn ends(&self) -> Option<(u32, u32)> {
         (self.values != 0).then(|| (self.values.trailing_zeros(), 63 - self.values.leading_zeros()))
     }
 
-    /// The same field in the one spelling that leaves nothing to a dialect.
+    /// The same field in the spelling that every dialect reads alike.
     pub(super) fn spelled(&self, field: Field) -> String {
         if self.is_full(field) && (self.unrestricted || !field.is_day()) {
             return "*".into();
@@ -129,7 +129,7 @@ impl<'a> Reader<'a> {
         let mut reading = Reading { unrestricted: upper.starts_with('*'), ..Reading::default() };
         if upper == "?" {
             if !field.is_day() {
-                return Err(reader.wrong("`?` stands for a day only; write * for every value"));
+                return Err(reader.wrong("`?` is for a day only; write * for every value"));
             }
             reading.unrestricted = true;
             reader.walk(&mut reading, field.bounds(), 1)?;
@@ -139,14 +139,14 @@ impl<'a> Reader<'a> {
             reader.item(&mut reading, item)?;
         }
         if reading.special.iter().any(|s| s == "L") && reading.special.iter().any(|s| s == "LW") {
-            return Err(reader.wrong("L and LW in one list are not understood; declare two jobs"));
+            return Err(reader.wrong("L and LW in one list are not supported; declare two jobs"));
         }
         Ok(reading)
     }
 
     fn item(&self, reading: &mut Reading, item: &str) -> Result<(), ScheduleError> {
         if item.is_empty() {
-            return Err(self.wrong("an item of the list is empty; drop the extra comma"));
+            return Err(self.wrong("an item of the list is empty; remove the extra comma"));
         }
         if let Some(special) = self.special(item)? {
             reading.special.push(special);
@@ -202,14 +202,14 @@ impl<'a> Reader<'a> {
             (range, _) => {
                 let inner = range.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
                 let Some((from, to)) = inner.and_then(|inner| inner.split_once('-')) else {
-                    return Err(self.wrong("H is followed by nothing, by /n or by a range as in H(0-29)"));
+                    return Err(self.wrong("after H write nothing, /n, or a range as in H(0-29)"));
                 };
                 self.range(from, to)?
             }
         };
         let Some(job) = self.job else {
             return Err(self.wrong(
-                "H stands for a hash of the job's name, and there is no job here; ask for the job by its name, or write a number",
+                "H is a hash of the job's name, and there is no job here; name the job, or write a number",
             ));
         };
         let choices = step.unwrap_or(high - low + 1);
@@ -232,7 +232,7 @@ impl<'a> Reader<'a> {
 
     fn range(&self, from: &str, to: &str) -> Result<(u8, u8), ScheduleError> {
         let (low, mut high) = (self.value(from)?, self.value(to)?);
-        // FRI-SUN ends with the Sunday after, as everybody means it.
+        // FRI-SUN ends with the Sunday after the Friday.
         if self.field == Field::Weekday && to == "SUN" && low > 0 {
             high = 7;
         }
@@ -241,10 +241,10 @@ impl<'a> Reader<'a> {
                 Field::Weekday if high == 0 => format!("write {from}-7 to end with Sunday"),
                 field => {
                     let (first, last) = field.bounds();
-                    format!("write {from}-{last},{first}-{to} to go round")
+                    format!("write {from}-{last},{first}-{to}")
                 }
             };
-            return Err(self.wrong(format!("the range {from}-{to} runs backwards; {hint}")));
+            return Err(self.wrong(format!("the range {from}-{to} is backwards; {hint}")));
         }
         Ok((low, high))
     }
@@ -275,7 +275,7 @@ impl<'a> Reader<'a> {
             return Err(self.wrong(format!("the step {text:?} is not a number; write for example */2")));
         }
         match text.parse::<u64>() {
-            Ok(0) => Err(self.wrong("a step of 0 never moves; use 1 or more")),
+            Ok(0) => Err(self.wrong("a step of 0 is not possible; use 1 or more")),
             Ok(step) if step < 128 => Ok(u8::try_from(step).unwrap_or(u8::MAX)),
             _ => {
                 let (low, high) = self.field.bounds();
@@ -288,10 +288,9 @@ impl<'a> Reader<'a> {
     fn special(&self, item: &str) -> Result<Option<String>, ScheduleError> {
         match self.field {
             Field::Day if item == "L" || item == "LW" => Ok(Some(item.into())),
-            Field::Day if item.starts_with("L-") => {
-                Err(self
-                    .wrong("days counted back from the last are not understood; use L, or a day's number"))
-            }
+            Field::Day if item.starts_with("L-") => Err(self.wrong(
+                "days counted back from the last one are not supported; use L, or the number of a day",
+            )),
             Field::Day => match item.strip_suffix('W') {
                 Some(day) => Ok(Some(format!("{}W", self.value(day)?))),
                 None => Ok(None),
@@ -325,12 +324,12 @@ impl<'a> Reader<'a> {
 
     fn too_wide(&self, from: u8, to: u8, step: u64) -> ScheduleError {
         let hint = match self.field {
-            Field::Second => format!("; for every {step} seconds write every = \"{step}s\""),
-            Field::Minute => format!("; for every {step} minutes write every = \"{step}m\""),
-            Field::Hour => format!("; for every {step} hours write every = \"{step}h\""),
+            Field::Second => format!("; to fire every {step} seconds, write every = \"{step}s\""),
+            Field::Minute => format!("; to fire every {step} minutes, write every = \"{step}m\""),
+            Field::Hour => format!("; to fire every {step} hours, write every = \"{step}h\""),
             Field::Day | Field::Month | Field::Weekday => String::new(),
         };
-        self.wrong(format!("a step of {step} is wider than the range {from} to {to} that it walks{hint}"))
+        self.wrong(format!("a step of {step} is longer than the range {from} to {to}{hint}"))
     }
 
     fn wrong(&self, what: impl std::fmt::Display) -> ScheduleError {

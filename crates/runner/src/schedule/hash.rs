@@ -1,11 +1,11 @@
 //! A hash that never changes, whatever the compiler, the platform or the replica.
 
-/// Hashes `parts`, in order. Two lists of parts that only join differently hash differently.
+/// Hashes `parts`, in order. `["ab", "c"]` and `["a", "bc"]` have different hashes.
 ///
-/// FNV-1a over every part and its length, then the finalizer of SplitMix64, since FNV alone leaves
-/// the low bits of similar names alike, and low bits are what a remainder looks at. The numbers are
-/// part of the contract: with others every `H` and every jitter would move at an upgrade, and two
-/// replicas of different versions would disagree on when a firing is due.
+/// FNV-1a over every part and its length, then the finalizer of SplitMix64: with FNV alone, similar
+/// names have similar low bits, and a remainder uses the low bits. The numbers must never change: with
+/// others every `H` and every jitter would move at an upgrade, and replicas of different versions would
+/// disagree on when a firing is due.
 pub(super) fn stable(parts: &[&[u8]]) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let mut eat = |byte: u8| hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
@@ -30,7 +30,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_do_not_run_into_each_other() {
+    fn the_border_between_two_parts_counts() {
         assert_ne!(stable(&[b"ab", b"c"]), stable(&[b"a", b"bc"]));
         assert_ne!(stable(&[b"a", b""]), stable(&[b"a"]));
     }

@@ -1,4 +1,4 @@
-//! Jitter: a delay that every replica works out alike.
+//! Jitter: a delay that is the same on every replica.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use crate::firing::JobName;
 /// How long after its nominal instant a firing is due: at most `max`, in whole milliseconds, and the
 /// same on every replica in every version.
 ///
-/// It depends on the instant as well as on the job, so that two jobs which happen to fall together
-/// once do not fall together for ever.
+/// It depends on the instant and on the job, so that two jobs that are due together once are not due
+/// together every time.
 #[must_use]
 pub fn delay(job: &JobName, scheduled_at: DateTime<Utc>, max: Duration) -> Duration {
     let hash = stable(&[b"jitter", job.as_str().as_bytes(), &scheduled_at.timestamp().to_le_bytes()]);

@@ -1,4 +1,4 @@
-//! The pure function from a declared schedule to instants.
+//! The timetable: the pure function from a schedule to instants.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,9 +11,9 @@ use super::cron::Cron;
 use super::every::Every;
 use crate::firing::{JobName, instant};
 
-/// When a job fires: the same list on every replica, whenever it is asked and wherever it runs.
+/// When a job fires: the same instants on every replica, whenever it is asked.
 ///
-/// Cheap to clone. Two timetables are equal if they ask for the same instants in the same way.
+/// Cheap to clone. Two timetables are equal if they name the same instants in the same way.
 ///
 /// ```
 /// use chrono::{DateTime, Utc};
@@ -41,7 +41,7 @@ enum Rule {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ScheduleError {
-    /// What is wrong, and what would do.
+    /// What is wrong, and what to write instead.
     pub message: String,
 }
 
@@ -75,7 +75,7 @@ impl Timetable {
     pub fn at(at: DateTime<Utc>) -> Result<Self, ScheduleError> {
         if at.timestamp_subsec_nanos() != 0 {
             return Err(ScheduleError::new(format!(
-                "at: {} is not a whole second; drop the fraction",
+                "at: {} is not a whole second; remove the fraction",
                 instant(at)
             )));
         }
@@ -97,7 +97,7 @@ impl Timetable {
         std::iter::successors(self.next(after), |last| self.next(*last)).take_while(move |at| *at <= until)
     }
 
-    /// What is legal here but may not mean what its author thinks.
+    /// Warnings about a schedule that is valid but may not mean what its author thinks.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         match &self.rule {

@@ -1,4 +1,4 @@
-//! Wall clocks: what a zone's clock shows at an instant, and when it shows a given time.
+//! Local time: what the clock of a zone shows at an instant, and at which instants it shows a time.
 
 use std::cmp::Ordering;
 
@@ -11,14 +11,14 @@ use croner::{CivilDate, CivilDateTime, CivilTime, CronDateTime, Resolution, Week
 /// No zone ever skipped or repeated more than one day.
 const LONGEST_CHANGE: TimeDelta = TimeDelta::hours(25);
 
-/// When a wall clock shows a time.
+/// The instants at which a clock shows a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shown {
-    /// At one instant.
+    /// One instant.
     Once(DateTime<Utc>),
-    /// At two, since the clock is put back in between.
+    /// Two instants: the clock is set back in between.
     Twice(DateTime<Utc>, DateTime<Utc>),
-    /// Never, since the clock is put forward over it, at this instant.
+    /// Never: the clock jumps over the time, at this instant.
     Never(DateTime<Utc>),
 }
 
@@ -63,10 +63,10 @@ pub(super) fn change_between(zone: Tz, from: DateTime<Utc>, until: DateTime<Utc>
     Some(from + TimeDelta::seconds(new))
 }
 
-/// A wall clock time as croner walks over it.
+/// A local time, for croner to walk over.
 ///
-/// It knows no zone on purpose: croner searches the calendar, where it is right, and what a zone does
-/// to the calendar is decided in one place of ours.
+/// It has no zone on purpose: croner is right about the calendar, and what a zone does to a time is
+/// decided in one place, `cron`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Face(pub(super) NaiveDateTime);
 
