@@ -188,9 +188,9 @@ fn a_door_that_nobody_uses_or_that_leads_up_is_told() {
 }
 
 fn both_layers_door(project: &[Source]) -> Vec<String> {
-    // Clocks, random numbers, arithmetic and a report: they touch no lock.
-    const HARMLESS: [&str; 6] =
-        ["BootClock", "BootInstant", "SystemBootClock", "Jitter", "Lease", "LeaseReport"];
+    // Clocks, random numbers, arithmetic, a report and the check of a URL: they touch no lock.
+    const HARMLESS: [&str; 7] =
+        ["BootClock", "BootInstant", "SystemBootClock", "Jitter", "Lease", "LeaseReport", "check_url"];
     const OWNER: &str = "crates/runner/src/engine/executor";
     const BUILDERS: [&str; 2] = ["crates/runner/src/engine/replica.rs", "crates/runner/src/engine/layers.rs"];
     let mut breaches = Vec::new();

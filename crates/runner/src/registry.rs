@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
-use crate::config::{Config, ConfigErrors, JobSpec, Kinds, ParamProblem, Problem, read_params};
+use crate::config::{Config, ConfigErrors, JobSpec, Kinds, ParamProblem, read_params};
 use crate::job::{ErasedJob, Job};
 use crate::kinds::{Command, CommandParams, Http, HttpParams, Sql, SqlParams};
 
@@ -108,7 +108,7 @@ impl Registry {
             };
             match made {
                 Ok(job) => bound.push(Arc::new(job)),
-                Err(problem) => problems.push(at_its_line(config, spec, problem)),
+                Err(problem) => problems.push(config.param_problem(spec, &problem)),
             }
         }
         match ConfigErrors::new(config.source.file(), problems) {
@@ -116,15 +116,6 @@ impl Registry {
             None => Ok(bound),
         }
     }
-}
-
-fn at_its_line(config: &Config, spec: &JobSpec, problem: ParamProblem) -> Problem {
-    let mut key = format!("jobs.{}.params", spec.name);
-    if !problem.path.is_empty() {
-        key.push('.');
-        key.push_str(&problem.path);
-    }
-    config.problem_at(&key, problem.message, problem.hint)
 }
 
 impl Kinds for Registry {
@@ -144,5 +135,55 @@ impl Kinds for Registry {
 impl fmt::Debug for Registry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.kinds.keys()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Environment, Place};
+    use crate::job::{JobContext, JobError};
+
+    struct Report;
+
+    impl Job for Report {
+        async fn run(&self, _: &JobContext) -> Result<(), JobError> {
+            Ok(())
+        }
+    }
+
+    #[derive(serde::Deserialize)]
+    struct ReportParams {
+        rows: u32,
+    }
+
+    /// The place of the one problem of a file whose kind wants at least two rows.
+    fn refused(text: &str) -> (String, usize) {
+        let mut registry = Registry::default();
+        registry.add("report", |params: ReportParams| match params.rows {
+            0 | 1 => Err("too few rows".into()),
+            _ => Ok(Report),
+        });
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("jobs.toml");
+        std::fs::write(&path, text).expect("written");
+        let config = Config::load(&path, &Environment::default(), &registry, &|_| Ok(())).expect("loaded");
+        let errors = registry.bind(&config).expect_err("refused");
+        match errors.problems() {
+            [problem] => match problem.place {
+                Place::Line { line, .. } => (problem.key.clone(), line),
+                ref other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn params_that_a_kind_refuses_are_blamed_where_they_stand() {
+        let job = "[jobs.a]\nevery = \"5s\"\nkind = \"report\"\n";
+        let own = format!("{job}params = {{ rows = 1 }}\n");
+        assert_eq!(refused(&own), ("jobs.a.params".to_owned(), 4));
+        let inherited = format!("[defaults]\nparams = {{ rows = 1 }}\n{job}");
+        assert_eq!(refused(&inherited), ("defaults.params".to_owned(), 2));
     }
 }

@@ -345,5 +345,5 @@ fn read(deck: &[&str]) -> Config {
     let path = dir.path().join("jobs.toml");
     std::fs::write(&path, text).expect("a file");
     let kinds: &[&str] = &["errand"];
-    Config::load(&path, &Environment::default(), &kinds).expect("a good file")
+    Config::load(&path, &Environment::default(), &kinds, &|_| Ok(())).expect("a good file")
 }

@@ -7,6 +7,7 @@ use runner::internal::config::{
     Config, Environment, Guard, LedgerKind, LogFormat, Misfire, OnUnavailable, Overlap,
 };
 use runner::internal::firing::Delivery;
+use runner::internal::ledger::check_url;
 
 use super::desk::{Desk, GOOD, Shop, job_with};
 
@@ -180,7 +181,7 @@ fn a_file_of_a_thousand_jobs_is_read_job_by_job() {
 #[test]
 fn the_sample_that_the_project_ships_needs_no_server_and_draws_no_warning() {
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../jobs.toml");
-    let config = Config::load(&sample, &Environment::default(), &Shop)
+    let config = Config::load(&sample, &Environment::default(), &Shop, &check_url)
         .unwrap_or_else(|errors| panic!("the sample is refused:\n{errors}"));
     assert!(config.lock.url.is_none());
     assert_eq!(config.ledger.kind(), LedgerKind::Sqlite);

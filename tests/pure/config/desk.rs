@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use runner::internal::config::{
     Config, ConfigErrors, Environment, Kinds, ParamProblem, Problem, read_params,
 };
+use runner::internal::ledger::check_url;
 use serde::Deserialize;
 
 /// A job that is fine, to put beside one that is not.
@@ -47,7 +48,7 @@ impl Desk {
     pub(crate) fn load(&self) -> Result<Config, ConfigErrors> {
         let environment: Environment =
             self.environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-        Config::load(&self.path(), &environment, &Shop)
+        Config::load(&self.path(), &environment, &Shop, &check_url)
     }
 
     /// The configuration; the test fails with all problems if there is none.

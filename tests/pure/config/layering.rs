@@ -67,7 +67,7 @@ fn a_variable_that_sets_nothing_is_refused_by_name() {
     for (name, message) in [
         ("RUNNER__LOCK__TTLL", "unknown key"),
         ("RUNNER__DATABASE__URL", "unknown section"),
-        ("RUNNER__JOBS__GOOD__EVERY", "does not reach single jobs"),
+        ("RUNNER__JOBS__GOOD__EVERY", "cannot change a single job"),
         ("RUNNER__LOCK", "names no key"),
         ("RUNNER__LOCK__", "names no key"),
         ("RUNNER__LOCK__URL[0]", "names no key"),

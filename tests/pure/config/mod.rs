@@ -3,7 +3,6 @@
 mod accepted;
 mod chosen;
 mod desk;
-mod documented;
 mod layering;
 mod mangled;
 mod refused;

@@ -1,6 +1,7 @@
 //! Every bad configuration is refused, with its place and a word on what would do.
 
 use runner::internal::config::{Config, Environment, Place};
+use runner::internal::ledger::check_url;
 
 use super::desk::{Desk, GOOD, Shop, job_with, only_problem};
 
@@ -33,7 +34,7 @@ fn words_of_other_schedulers_are_answered_with_ours() {
         ("cron", "schedule"),
         ("cronExpression", "schedule"),
         ("lockAtMostFor", "ttl"),
-        ("lockAtLeastFor", "in the ledger"),
+        ("lockAtLeastFor", "the ledger keeps"),
         ("activeDeadlineSeconds", "timeout"),
         ("backoffLimit", "max_attempts"),
         ("command", "argv"),
@@ -53,7 +54,7 @@ fn words_for_a_choice_are_listed_and_the_nearest_is_named() {
     refused("misfire = \"lates\"", "jobs.a.misfire", "is not one of latest, all, skip", "\"latest\"");
     refused("delivery = \"exactly_once\"", "jobs.a.delivery", "at_least_once, at_most_once", "");
     refused("on_unavailable = \"fail\"", "jobs.a.on_unavailable", "ledger_only, skip", "\"skip\"");
-    refused("guard = true", "jobs.a.guard", "expected text in quotes, found true or false", "");
+    refused("guard = true", "jobs.a.guard", "expected text in quotes, found a boolean", "");
 }
 
 #[test]
@@ -106,7 +107,7 @@ fn durations_without_a_unit_or_with_a_strange_one_are_refused() {
     refused("timeout = \"30\"", "jobs.a.timeout", "needs a unit", "write \"30s\"");
     refused("timeout = \"4hrs\"", "jobs.a.timeout", "unknown unit \"hrs\"", "write \"4h\"");
     refused("timeout = \"-5s\"", "jobs.a.timeout", "negative", "");
-    refused("timeout = \"\"", "jobs.a.timeout", "missing", "");
+    refused("timeout = \"\"", "jobs.a.timeout", "empty", "");
     refused("timeout = \"0s\"", "jobs.a.timeout", "too short", "");
     refused("ttl = \"10ms\"", "jobs.a.ttl", "too short", "write \"1s\" or more");
     refused("ttl = \"2d\"", "jobs.a.ttl", "at most a day", "timeout");
@@ -118,7 +119,7 @@ fn durations_without_a_unit_or_with_a_strange_one_are_refused() {
 fn text_without_quotes_is_answered_with_quotes() {
     let (key, message, hint) = only_problem(&ruled("every = 30s"));
     assert_eq!(key, "jobs.a.every");
-    assert_eq!(message, "text must stand in quotes");
+    assert_eq!(message, "text needs quotes");
     assert_eq!(hint, "write \"30s\"");
 }
 
@@ -183,7 +184,7 @@ fn a_timeout_that_the_lock_cannot_cover_is_refused_with_the_cap_that_would_do() 
         "timeout = \"5m\"\nmax_renewals = 1",
         "jobs.a.timeout",
         "with ttl 30s and 1 renewals a run has 34s 695ms at most",
-        "max_renewals = 28 would do",
+        "write max_renewals = 28",
     );
     assert_eq!(
         Desk::with(&job_with("timeout = \"5m\"\nmax_renewals = 28")).config().jobs[0].budget.max_renewals,
@@ -284,9 +285,13 @@ fn keys_of_a_section_are_checked_like_those_of_a_job() {
         ("[lock]\nttl = \"1ms\"", "lock.ttl", "too short"),
         ("[ledger]\nurl = \"mysql://h/d\"", "ledger.url", "scheme"),
         ("[ledger]\nurl = \"sqlite::memory:\"", "ledger.url", "memory"),
+        ("[ledger]\nurl = \"sqlite:\"", "ledger.url", "needs a path"),
+        ("[ledger]\nurl = \"sqlite:x.db?mode=rwc\"", "ledger.url", "no parameters"),
+        ("[ledger]\nurl = \"postgres://h:no/d\"", "ledger.url", "port"),
+        ("[ledger]\nurl = \"postgres://h/d?sslmode=maybe\"", "ledger.url", "ssl_mode"),
         ("[ledger]\nretention = \"1m\"", "ledger.retention", "too short"),
         ("[ledger]\npooler = 1", "ledger.pooler", "true or false"),
-        ("[runner]\nnamespace = \"a/b\"", "runner.namespace", "no namespace"),
+        ("[runner]\nnamespace = \"a/b\"", "runner.namespace", "is not a namespace"),
         ("[runner]\nmax_concurrent = 0", "runner.max_concurrent", "from 1"),
         ("[admin]\nlisten = \"8080\"", "admin.listen", "is not an address and a port"),
         ("[admin]\nlisten = \"localhost:8080\"", "admin.listen", "is not an address and a port"),
@@ -310,6 +315,21 @@ fn a_mistake_in_the_defaults_is_found_once_and_where_it_stands() {
     // Even where every job overrides it.
     let text = format!("[defaults]\nmisfire = \"nope\"\n{}", job_with("misfire = \"latest\""));
     assert_eq!(only_problem(&text).0, "defaults.misfire");
+}
+
+#[test]
+fn params_of_the_defaults_are_refused_where_they_stand() {
+    let job = "[jobs.a]\nevery = \"5s\"\nkind = \"command\"\n";
+    for (params, key) in [
+        ("{ argv = [\"/bin/true\"], limit = \"x\" }", "defaults.params.limit"),
+        ("{ argv = [\"/bin/true\"], argvv = [] }", "defaults.params.argvv"),
+        ("{ env = { A = \"x\" } }", "defaults.params"),
+    ] {
+        let problems = Desk::with(&format!("[defaults]\nparams = {params}\n{job}")).problems();
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert_eq!(problems[0].key, key);
+        assert!(matches!(problems[0].place, Place::Line { line: 2, .. }), "{problems:?}");
+    }
 }
 
 #[test]
@@ -339,7 +359,7 @@ fn what_stands_under_jobs_must_be_a_table() {
 fn a_file_that_is_not_there_or_not_text_is_refused() {
     let desk = Desk::with(GOOD);
     let missing = desk.path().with_file_name("other.toml");
-    let errors = Config::load(&missing, &Environment::default(), &Shop).expect_err("refused");
+    let errors = Config::load(&missing, &Environment::default(), &Shop, &check_url).expect_err("refused");
     let text = errors.to_string();
     assert!(text.contains("No such file") && text.contains("--config"), "{text}");
 
@@ -369,7 +389,10 @@ fn a_file_that_is_no_toml_names_every_broken_line_and_nothing_else() {
 fn everything_that_is_wrong_is_found_at_once() {
     let text = "\
 [lock]
+url = \"redis://h:port\"
 ttl = 30
+[ledger]
+url = \"sqlite:runner.db?mode=ro\"
 [jobs.a]
 schedule = \"61 * * * *\"
 timezone = \"Mars/Base\"
@@ -390,7 +413,9 @@ kind = \"report\"
     let problems = Desk::with(text).set("RUNNER__LOG__LEVEL", "loud").problems();
     let keys: Vec<&str> = problems.iter().map(|problem| problem.key.as_str()).collect();
     let expected = [
+        "lock.url",
         "lock.ttl",
+        "ledger.url",
         "jobs.a.schedule",
         "jobs.a.timezone",
         "jobs.a.kind",

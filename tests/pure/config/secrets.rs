@@ -39,6 +39,26 @@ fn a_secret_is_plain_text_or_a_variable_or_a_file() {
 }
 
 #[test]
+fn one_line_end_at_the_end_of_a_secret_is_dropped_wherever_it_comes_from() {
+    let url = "redis://cache.internal/1";
+    let desks = [
+        Desk::with(&format!("[lock]\nurl = \"\"\"{url}\n\"\"\"\n{GOOD}")),
+        Desk::with(&format!("[lock]\nurl = {{ env = \"WHERE\" }}\n{GOOD}")).set("WHERE", &format!("{url}\n")),
+        Desk::with(&format!("[lock]\nurl = {{ file = \"where\" }}\n{GOOD}"))
+            .put("where", &format!("{url}\r\n")),
+        Desk::with(GOOD).set("RUNNER__LOCK__URL", &format!("{url}\n")),
+    ];
+    for desk in desks {
+        assert_eq!(desk.config().lock.url.expect("an address").expose(), url);
+    }
+    let job =
+        job_with("").replace("argv =", "env = { A = { env = \"TOKEN\" }, B = { file = \"b\" } }, argv =");
+    let config = Desk::with(&job).set("TOKEN", "two\n\n").put("b", "one\n").config();
+    let env = &config.jobs[0].params.table()["env"];
+    assert_eq!((env["A"].as_str(), env["B"].as_str()), (Some("two\n"), Some("one")));
+}
+
+#[test]
 fn a_secret_that_is_not_there_is_named() {
     for (value, key, message) in [
         ("{ env = \"NOT_SET\" }", "lock.url.env", "the environment variable NOT_SET is not set"),
@@ -93,6 +113,7 @@ fn no_problem_shows_a_secret_that_stands_near_it() {
         format!("[lock]\nurl = \"{SECRET}\"\n{GOOD}"),
         format!("[ledger]\nurl = \"postgres:{SECRET}\"\n{GOOD}"),
         format!("[ledger]\nurl = \"mysql://u:{SECRET}@h/d\"\n{GOOD}"),
+        format!("[ledger]\nurl = \"postgres://u:p?sslmode={SECRET}@h/d\"\n{GOOD}"),
         format!("lock = {{ url = \"redis://:{SECRET}@h\", ttl = 5 }}\n{GOOD}"),
         format!("lock = {{ ttl = 5, url = \"redis://:{SECRET}@h\" }} # end\n{GOOD}"),
         format!("[lock]\npassword = \"{SECRET}\"\n{GOOD}"),

@@ -148,7 +148,8 @@ mod tests {
         let path = directory.path().join("jobs.toml");
         std::fs::write(&path, FILE).expect("written");
         let kinds: &[&str] = &["command"];
-        let config = Config::load(&path, &Environment::default(), &kinds as &dyn Kinds).expect("a good file");
+        let config = Config::load(&path, &Environment::default(), &kinds as &dyn Kinds, &|_| Ok(()))
+            .expect("a good file");
         let now = "2026-03-28T00:00:00Z".parse().expect("an instant");
         let mut out = Vec::new();
         CheckArgs { format }.print(&config, now, &mut out).expect("written");
@@ -186,14 +187,17 @@ mod tests {
         assert_eq!(jobs[0]["lock_life_ms"], 70_000);
         assert_eq!(jobs[1]["next"], json!([]));
         let first = concat!(
-            r#"{"delivery":"at_least_once","description":"wake up\nall of them","enabled":true,"guard":"both","#,
+            r#"{"backoff":{"factor":2.0,"initial_ms":1000,"max_ms":300000},"delivery":"at_least_once","#,
+            r#""description":"wake up\nall of them","enabled":true,"guard":"both","jitter_ms":0,"#,
             r#""job":"morning","kill_grace_ms":5000,"kind":"command","lock_life_ms":70000,"max_attempts":1,"#,
-            r#""max_renewals":4,"misfire":"latest","#,
+            r#""max_catchup":100,"max_crashes":3,"max_renewals":4,"misfire":"latest","#,
             r#""next":["2026-03-28T01:30:00Z","2026-03-29T01:00:00Z","2026-03-30T00:30:00Z"],"#,
-            r#""overlap":"skip","schedule":"30 2 * * *","start_deadline_ms":600000,"timeout_ms":60000,"#,
+            r#""on_unavailable":"ledger_only","overlap":"skip","schedule":"30 2 * * *","shards":1,"#,
+            r#""start_deadline_ms":600000,"timeout_ms":60000,"#,
             r#""timezone":"Europe/Berlin","ttl_ms":30000,"tzdata":"TZDATA"}"#,
         );
         let first = first.replace("TZDATA", chrono_tz::IANA_TZDB_VERSION);
         assert_eq!(text.lines().next(), Some(first.as_str()));
+        assert!(!text.contains("S3CRET"), "{text}");
     }
 }

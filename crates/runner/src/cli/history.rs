@@ -7,6 +7,7 @@ use super::error::CliError;
 use super::format::{Format, print_json};
 use super::invocation::{Invocation, ask};
 use super::table::TextTable;
+use crate::config::show_duration;
 use crate::firing::{State, instant};
 use crate::ledger::{FiringRow, HistoryFilter};
 use crate::views::FiringView;
@@ -81,7 +82,7 @@ fn short(span: Duration) -> String {
     match span.as_millis() {
         millis @ 0..1_000 => format!("{millis}ms"),
         1_000..60_000 => format!("{:.1}s", span.as_secs_f64()),
-        _ => humantime::format_duration(Duration::from_secs(span.as_secs())).to_string(),
+        _ => show_duration(Duration::from_secs(span.as_secs())),
     }
 }
 

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 
 use super::error::CliError;
 use crate::config::{Config, Environment};
-use crate::engine::{StartError, ledger_options, refused_addresses};
+use crate::engine::{StartError, ledger_options};
 use crate::ledger::{self, LedgerError, LedgerOptions, Opened};
 use crate::registry::Registry;
 
@@ -37,11 +37,7 @@ impl Invocation<'_> {
             Some(file) => file.clone(),
             None => self.environment.get("RUNNER_CONFIG")?.unwrap_or(DEFAULT_FILE).into(),
         };
-        let config = Config::load(&file, &self.environment, self.registry)?;
-        match refused_addresses(&config) {
-            Some(problems) => Err(problems.into()),
-            None => Ok(config),
-        }
+        Ok(Config::load(&file, &self.environment, self.registry, &ledger::check_url)?)
     }
 }
 

@@ -11,7 +11,7 @@ use super::invocation::Invocation;
 use super::table::TextTable;
 use crate::config::Config;
 use crate::firing::{JobName, instant};
-use crate::schedule::{ScheduleError, Timetable};
+use crate::schedule::{ScheduleError, Timetable, parse_duration};
 use crate::views::InstantView;
 
 /// How many firings are listed when neither `--count` nor `--until` bounds them.
@@ -156,8 +156,11 @@ impl List<'_> {
 fn read_schedule(text: &str, zone: Tz) -> Result<Timetable, ScheduleError> {
     let refuse = |error: String| ScheduleError { message: error };
     if let Some(period) = text.strip_prefix("every ") {
-        let period = humantime::parse_duration(period.trim());
-        return Timetable::every(period.map_err(|error| refuse(format!("every: {error}")))?);
+        let period = parse_duration(period).map_err(|invalid| match invalid.hint {
+            Some(hint) => refuse(format!("every: {}; {hint}", invalid.message)),
+            None => refuse(format!("every: {}", invalid.message)),
+        })?;
+        return Timetable::every(period);
     }
     if let Some(at) = text.strip_prefix("at ") {
         return Timetable::at(read_instant(at.trim()).map_err(|error| refuse(format!("at: {error}")))?);
@@ -323,6 +326,7 @@ mod tests {
             ("0 0 31 2 *", "never fires"),
             ("H * * * *", "job's name"),
             ("every 5", "every:"),
+            ("every 5M", "the units are"),
             ("every 1500ms", "whole seconds"),
             ("at noon", "with its zone"),
         ] {

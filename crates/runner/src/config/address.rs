@@ -1,27 +1,30 @@
-//! Addresses of servers: checked as far as one can without asking them, and never quoted, since
-//! they hold passwords.
+//! Addresses of servers. The clients that will use an address judge it; here it is told which client
+//! that is, and where a relative file lies. No part of an address is ever quoted: it may be a password.
 
 use std::path::{Path, PathBuf};
 
+use url::Url;
+
 use super::secret::Secret;
 use super::value::Fault;
+use super::walk::Walk;
 
-/// Schemes of a lock's address over TCP.
-const REDIS_TCP: [&str; 4] = ["redis", "rediss", "valkey", "valkeys"];
+/// The schemes of PostgreSQL.
+const POSTGRES: [&str; 2] = ["postgres", "postgresql"];
 
-/// Those of them that need TLS.
-const REDIS_TLS: [&str; 2] = ["rediss", "valkeys"];
+/// The schemes of lock servers, for whoever gives one to the ledger.
+const REDIS: [&str; 4] = ["redis", "rediss", "valkey", "valkeys"];
 
-/// What `sslmode` says where a connection without TLS will not do.
+/// The values of `sslmode` that need TLS.
 const POSTGRES_TLS: [&str; 3] = ["require", "verify-ca", "verify-full"];
-
-/// Schemes of a lock's address over a unix socket.
-const REDIS_UNIX: [&str; 3] = ["redis+unix", "valkey+unix", "unix"];
 
 /// The ledger's file when no address is given.
 const LEDGER_FILE: &str = "runner.db";
 
-/// Which database a ledger's address speaks of.
+/// What to write as the ledger's address.
+const LEDGER_EXAMPLE: &str = "write \"postgres://user@host/database\" or \"sqlite:runner.db\"";
+
+/// Which database a ledger's address names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LedgerKind {
@@ -40,116 +43,95 @@ impl LedgerKind {
 
 /// Checks the address of a lock's server.
 pub(crate) fn lock(url: Secret) -> Result<Secret, Fault> {
-    let like = "write for example \"redis://127.0.0.1:6379/0\"";
-    let Some((scheme, rest)) = url.expose().split_once("://") else {
-        return Err(Fault::new("the lock's address has no scheme").hint(like));
-    };
-    if REDIS_UNIX.contains(&scheme) {
-        let path = rest.split('?').next().unwrap_or_default();
-        return match path.starts_with('/') && path.len() > 1 {
-            true => Ok(url),
-            false => {
-                Err(Fault::new("a unix socket needs an absolute path")
-                    .hint("write redis+unix:///path/to/socket"))
-            }
-        };
+    let scheme = url.expose().split(':').next().unwrap_or_default();
+    if POSTGRES.contains(&scheme) || scheme == "sqlite" {
+        return Err(Fault::new(format!("the lock's URL has the scheme {scheme:?}"))
+            .hint("that is an address for ledger.url; the lock lives in Redis"));
     }
-    if !REDIS_TCP.contains(&scheme) {
-        let known: Vec<&str> = REDIS_TCP.into_iter().chain(REDIS_UNIX).collect();
-        let hint = match scheme {
-            "postgres" | "postgresql" | "sqlite" => {
-                "that is an address for ledger.url; the lock lives in Redis".to_owned()
-            }
-            _ => format!("the schemes are {}", known.join(", ")),
-        };
-        return Err(
-            Fault::new(format!("the lock's address has the scheme {:?}", shown_scheme(scheme))).hint(hint)
-        );
+    match lockcore::check_url(url.expose()) {
+        Ok(()) => Ok(url),
+        Err(invalid) => Err(Fault::new(format!("the lock's URL cannot be used: {}", invalid.problem()))
+            .hint(invalid.advice())),
     }
-    if REDIS_TLS.contains(&scheme) {
-        built_in(cfg!(feature = "tls"), &format!("the lock's address has the scheme {scheme:?}"))?;
-    }
-    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let host = authority.rsplit('@').next().unwrap_or_default();
-    check_host(host).map_err(|message| Fault::new(message).hint(like))?;
-    let database = path.split('?').next().unwrap_or_default();
-    if !database.is_empty() && database.parse::<i64>().is_err() {
-        return Err(Fault::new("the part after the host must be the number of a database").hint(like));
-    }
-    Ok(url)
 }
 
-/// Checks the address of a ledger and puts a relative SQLite path below `directory`.
-pub(crate) fn ledger(url: Secret, directory: &Path) -> Result<Secret, Fault> {
-    let hint = "write \"postgres://user@host/database\" or \"sqlite:runner.db\"";
+/// Checks the address of a ledger and puts a relative SQLite file beside jobs.toml.
+pub(crate) fn ledger(url: Secret, walk: &Walk<'_>) -> Result<Secret, Fault> {
     let Some((scheme, rest)) = url.expose().split_once(':') else {
-        return Err(Fault::new("the ledger's address has no scheme").hint(hint));
+        return Err(Fault::new("the ledger's URL has no scheme").hint(LEDGER_EXAMPLE));
     };
-    match scheme {
-        "postgres" | "postgresql" => match rest.strip_prefix("//") {
-            Some(rest) if !rest.trim_matches('/').is_empty() => {
-                if let Some(mode) = POSTGRES_TLS.into_iter().find(|mode| asks_for(rest, mode)) {
-                    built_in(cfg!(feature = "tls"), &format!("the ledger's address has sslmode={mode}"))?;
-                }
-                let authority = rest.split(['/', '?']).next().unwrap_or_default();
-                match check_port(authority.rsplit('@').next().unwrap_or_default()) {
-                    Ok(()) => Ok(url),
-                    Err(NoPort) => {
-                        Err(Fault::new("the ledger's address has a port that is no number from 1 to 65535")
-                            .hint(hint))
-                    }
-                }
-            }
-            _ => Err(Fault::new("the ledger's address names no host").hint(hint)),
-        },
-        "sqlite" => sqlite(rest.strip_prefix("//").unwrap_or(rest), directory),
-        "redis" | "rediss" => {
-            Err(Fault::new("the ledger cannot live in Redis").hint("that is an address for lock.url"))
-        }
-        _ => {
-            Err(Fault::new(format!("the ledger's address has the scheme {:?}", shown_scheme(scheme)))
-                .hint(hint))
-        }
+    let url = if POSTGRES.contains(&scheme) {
+        check_postgres(url.expose())?;
+        url
+    } else if scheme == "sqlite" {
+        sqlite(rest, &walk.resolver.directory)?
+    } else if REDIS.contains(&scheme) {
+        return Err(Fault::new("the ledger cannot be in Redis").hint("that is an address for lock.url"));
+    } else {
+        return Err(Fault::new(format!("the ledger's URL has the scheme {:?}", shown_scheme(scheme)))
+            .hint(LEDGER_EXAMPLE));
+    };
+    match (walk.check_ledger_url)(url.expose()) {
+        Ok(()) => Ok(url),
+        Err(message) => Err(Fault::new(without_values(message, url.expose())).hint(LEDGER_EXAMPLE)),
     }
 }
 
-/// Whether the options of a PostgreSQL address say that its `sslmode` is `mode`.
-fn asks_for(rest: &str, mode: &str) -> bool {
-    let (_, options) = rest.split_once('?').unwrap_or_default();
-    let mut pairs = options.split('&').filter_map(|pair| pair.split_once('='));
-    pairs.any(|(name, value)| matches!(name, "sslmode" | "ssl-mode") && value.eq_ignore_ascii_case(mode))
+/// A client's words without the values of the parameters, which it may quote: the password of a user may
+/// end up among them, where it has a `?` that is not percent-encoded.
+fn without_values(message: String, url: &str) -> String {
+    let Ok(url) = Url::parse(url) else { return message };
+    url.query_pairs().filter(|(_, value)| !value.is_empty()).fold(message, |message, (_, value)| {
+        let message = message.replace(&format!("{value:?}"), "***");
+        if value.chars().count() > 2 { message.replace(&*value, "***") } else { message }
+    })
 }
 
-/// A wish for TLS is refused where it could not be granted, rather than failing at the first run.
-fn built_in(tls: bool, wish: &str) -> Result<(), Fault> {
-    if tls {
-        return Ok(());
+/// Refuses what the client of PostgreSQL would take, and a start would then wait for in vain.
+fn check_postgres(text: &str) -> Result<(), Fault> {
+    let refused = |problem: String| Fault::new(format!("the ledger's URL {problem}")).hint(LEDGER_EXAMPLE);
+    let url = Url::parse(text).map_err(|error| refused(format!("cannot be read: {error}")))?;
+    if url.cannot_be_a_base() || (!url.has_host() && url.path().trim_matches('/').is_empty()) {
+        return Err(refused("names no host".to_owned()));
     }
-    Err(Fault::new(format!("{wish}, and TLS is not built in"))
-        .hint("build the runner with its feature \"tls\""))
+    if url.port() == Some(0) {
+        return Err(refused("has the port 0".to_owned()));
+    }
+    match tls_mode(&url) {
+        Some(mode) if !cfg!(feature = "tls") => {
+            Err(Fault::new(format!("the ledger's URL has sslmode={mode}, and this build has no TLS"))
+                .hint("build the runner with its feature \"tls\""))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// The `sslmode` of an address, if it needs TLS.
+fn tls_mode(url: &Url) -> Option<&'static str> {
+    let mut modes = url.query_pairs().filter(|(name, _)| matches!(&**name, "sslmode" | "ssl-mode"));
+    modes.find_map(|(_, mode)| POSTGRES_TLS.into_iter().find(|known| mode.eq_ignore_ascii_case(known)))
 }
 
 /// The address of the file that is used when none is given.
-pub(crate) fn usual_ledger(directory: &Path) -> Secret {
+pub(crate) fn default_ledger(directory: &Path) -> Secret {
     Secret::new(format!("sqlite:{}", escaped(&directory.join(LEDGER_FILE))))
 }
 
+/// The address of a SQLite file with its whole path. Whether it is one the ledger's parser says.
 fn sqlite(rest: &str, directory: &Path) -> Result<Secret, Fault> {
-    let (file, options) = match rest.split_once('?') {
-        Some((file, options)) => (file, format!("?{options}")),
-        None => (rest, String::new()),
-    };
-    if file == ":memory:" || options.contains("mode=memory") {
-        return Err(Fault::new("a ledger in memory forgets what has run").hint("write \"sqlite:runner.db\""));
+    let file = rest.strip_prefix("//").unwrap_or(rest);
+    if file.starts_with(":memory:") {
+        return Err(
+            Fault::new("a ledger in memory forgets which firings ran").hint("write \"sqlite:runner.db\"")
+        );
     }
-    if file.is_empty() {
-        return Err(Fault::new("the ledger's address names no file").hint("write \"sqlite:runner.db\""));
-    }
-    let file = if file.starts_with('/') { file.to_owned() } else { format!("{}/{file}", escaped(directory)) };
-    Ok(Secret::new(format!("sqlite:{file}{options}")))
+    Ok(Secret::new(match file.is_empty() || file.starts_with('/') {
+        true => format!("sqlite:{file}"),
+        false => format!("sqlite:{}/{file}", escaped(directory)),
+    }))
 }
 
-/// A path as it stands in an address, where `?`, `#` and `%` mean something else.
+/// A path as it stands in an address, where `?`, `#` and `%` have a meaning.
 fn escaped(path: &Path) -> String {
     path.to_string_lossy().replace('%', "%25").replace('?', "%3F").replace('#', "%23")
 }
@@ -160,60 +142,51 @@ pub(crate) fn directory_of(file: &Path) -> PathBuf {
     absolute.parent().unwrap_or(Path::new("/")).to_owned()
 }
 
-/// A scheme worth showing. What stands before the colon may be anything, a password too.
+/// A scheme that may be shown. What stands before the colon may be anything, also a password.
 fn shown_scheme(scheme: &str) -> &str {
     let plain = scheme.len() <= 12 && scheme.chars().all(|c| c.is_ascii_lowercase() || c == '+');
     if plain { scheme } else { "…" }
 }
 
-fn check_host(host: &str) -> Result<(), &'static str> {
-    let (name, _) = name_and_port(host);
-    if name.split('?').next().unwrap_or_default().is_empty() {
-        return Err("the lock's address names no host");
-    }
-    check_port(host).map_err(|NoPort| "the lock's address has a port that is no number from 1 to 65535")
-}
-
-/// What stands for a port is none.
-struct NoPort;
-
-fn check_port(host: &str) -> Result<(), NoPort> {
-    let (_, port) = name_and_port(host);
-    let port = port.map(|port| port.split('?').next().unwrap_or_default());
-    match port.map(str::parse::<u16>) {
-        Some(Err(_) | Ok(0)) => Err(NoPort),
-        _ => Ok(()),
-    }
-}
-
-fn name_and_port(host: &str) -> (&str, Option<&str>) {
-    match host.rsplit_once(':') {
-        // An address of version 6 has colons of its own, within brackets.
-        Some((name, port)) if !port.ends_with(']') => (name, Some(port)),
-        _ => (host, None),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::diagnose::Findings;
+    use crate::config::environment::Environment;
+    use crate::config::secret::Resolver;
+
+    /// What a file in `/etc/run ner` makes of this ledger.
+    fn ledger_at(url: &str) -> Result<String, Fault> {
+        let (environment, findings) = (Environment::default(), Findings::default());
+        let directory = "/etc/run ner".into();
+        let walk = Walk {
+            findings: &findings,
+            resolver: Resolver { environment: &environment, directory, findings: &findings },
+            kinds: &(&[] as &[&str]),
+            kind_names: Vec::new(),
+            check_ledger_url: &|url| match url.contains("sslmode=maybe") {
+                true => Err("unknown value \"maybe\"".to_owned()),
+                false => Ok(()),
+            },
+        };
+        ledger(Secret::new(url), &walk).map(|url| url.expose().to_owned())
+    }
 
     #[test]
-    fn tls_is_wished_for_in_three_ways_and_refused_where_it_is_not_built_in() {
-        for wish in ["h/d?sslmode=require", "h/d?a=b&sslmode=verify-full&c=d", "h?ssl-mode=VERIFY-CA"] {
-            assert!(POSTGRES_TLS.into_iter().any(|mode| asks_for(wish, mode)), "{wish}");
+    fn tls_is_refused_where_it_is_not_built_in() {
+        for needs in ["h/d?sslmode=require", "h/d?a=b&sslmode=verify-full&c=d", "h?ssl-mode=VERIFY-CA"] {
+            let url = Url::parse(&format!("postgres://{needs}")).expect("a URL");
+            assert!(tls_mode(&url).is_some(), "{needs}");
         }
-        for wish in ["h/d", "h/require?sslmode=prefer", "h/d?sslmode=disable", "h/d?x=require"] {
-            assert!(!POSTGRES_TLS.into_iter().any(|mode| asks_for(wish, mode)), "{wish}");
+        for free in ["h/d", "h/require?sslmode=prefer", "h/d?sslmode=disable", "h/d?x=require"] {
+            let url = Url::parse(&format!("postgres://{free}")).expect("a URL");
+            assert_eq!(tls_mode(&url), None, "{free}");
         }
-        assert_eq!(built_in(true, "this"), Ok(()));
-        let fault = built_in(false, "this").expect_err("a fault");
-        assert!(fault.hint.expect("a hint").contains("feature \"tls\""));
         let tls = cfg!(feature = "tls");
         assert_eq!(lock(Secret::new("rediss://h")).is_ok(), tls);
         assert_eq!(lock(Secret::new("valkeys://h")).is_ok(), tls);
-        assert_eq!(ledger(Secret::new("postgres://h/d?sslmode=verify-full"), Path::new("/")).is_ok(), tls);
-        assert!(ledger(Secret::new("postgres://h/d?sslmode=prefer"), Path::new("/")).is_ok());
+        assert_eq!(ledger_at("postgres://h/d?sslmode=verify-full").is_ok(), tls);
+        assert!(ledger_at("postgres://h/d?sslmode=prefer").is_ok());
     }
 
     #[test]
@@ -244,28 +217,39 @@ mod tests {
 
     #[test]
     fn a_relative_file_of_the_ledger_lies_beside_the_configuration() {
-        let at = |url: &str| {
-            ledger(Secret::new(url), Path::new("/etc/run ner")).map(|url| url.expose().to_owned())
-        };
-        assert_eq!(at("sqlite:runner.db").as_deref(), Ok("sqlite:/etc/run ner/runner.db"));
-        assert_eq!(
-            at("sqlite://data/r.db?mode=rwc").as_deref(),
-            Ok("sqlite:/etc/run ner/data/r.db?mode=rwc")
-        );
-        assert_eq!(at("sqlite:///var/r.db").as_deref(), Ok("sqlite:/var/r.db"));
-        assert_eq!(usual_ledger(Path::new("/a%b")).expose(), "sqlite:/a%25b/runner.db");
+        for (written, used) in [
+            ("sqlite:runner.db", "sqlite:/etc/run ner/runner.db"),
+            ("sqlite://data/r.db", "sqlite:/etc/run ner/data/r.db"),
+            ("sqlite:///var/r.db", "sqlite:/var/r.db"),
+        ] {
+            assert_eq!(ledger_at(written).as_deref(), Ok(used));
+        }
+        assert_eq!(default_ledger(Path::new("/a%b")).expose(), "sqlite:/a%25b/runner.db");
+    }
+
+    #[test]
+    fn what_the_ledger_cannot_use_is_refused() {
         for bad in [
             "sqlite::memory:",
-            "sqlite:",
             "runner.db",
             "mysql://h/d",
             "postgres://",
+            "postgres:h/d",
             "redis://h",
             "postgres://u@h:no/d",
             "postgres://h:70000",
+            "postgres://h:0/d",
+            "postgres://d b/d",
+            "postgres://h/d?sslmode=maybe",
         ] {
-            assert!(at(bad).is_err(), "{bad} was accepted");
+            assert!(ledger_at(bad).is_err(), "{bad} was accepted");
         }
+    }
+
+    #[test]
+    fn words_of_a_client_lose_the_values_that_they_quote() {
+        let fault = ledger_at("postgres://h/d?sslmode=maybe").expect_err("a fault");
+        assert_eq!(fault.message, "unknown value ***");
     }
 
     #[test]
@@ -277,11 +261,12 @@ mod tests {
             "redis://:S3CRET@",
             "ftp://u:S3CRET@h",
             "S3CRET://h",
+            "postgres://u:S3CRET@h:x/d",
+            "postgres://u:S3CRET@d b/d",
+            "postgres:S3CRET",
+            "sqlite:S3CRET?S3CRET",
         ] {
-            for fault in [lock(Secret::new(bad)).err(), ledger(Secret::new(bad), Path::new("/")).err()]
-                .into_iter()
-                .flatten()
-            {
+            for fault in [lock(Secret::new(bad)).err(), ledger_at(bad).err()].into_iter().flatten() {
                 assert!(!format!("{fault:?}").contains("S3CRET"), "{fault:?}");
             }
         }

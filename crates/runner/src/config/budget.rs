@@ -4,20 +4,20 @@ use std::time::Duration;
 
 use lockcore::Lease;
 
-/// Renewals when neither they nor the timeout are set.
-const USUAL_RENEWALS: u32 = 3;
+/// How often the lock is renewed when neither `max_renewals` nor `timeout` is set.
+const DEFAULT_RENEWALS: u32 = 3;
 
-/// The longest `kill_grace` that is chosen without being asked for.
-const USUAL_GRACE: Duration = Duration::from_secs(5);
+/// The longest `kill_grace` that is chosen when none is set.
+const LONGEST_DEFAULT_GRACE: Duration = Duration::from_secs(5);
 
-/// More renewals than any run needs; beyond them the cap would no longer be one.
+/// More renewals than any run needs. With more of them a run would be practically unlimited.
 pub(crate) const MOST_RENEWALS: u32 = 1_000_000;
 
-/// Below this, network timeouts of a quarter of the ttl and the noise of a busy machine would make
-/// replicas lose leases they hold.
+/// With a shorter ttl, network timeouts (a quarter of the ttl) and delays on a busy machine would make
+/// replicas lose leases that they hold.
 pub(crate) const SHORTEST_TTL: Duration = Duration::from_secs(1);
 
-/// A firing whose owner vanished waits one ttl for another; long runs are covered by renewals.
+/// When the owner of a firing is lost, another owner waits one ttl. Renewals cover long runs.
 pub(crate) const LONGEST_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How long one run and its leases may last; consistent by construction.
@@ -30,7 +30,7 @@ pub struct Budget {
     pub max_renewals: u32,
     /// The hard limit of a run.
     pub timeout: Duration,
-    /// How long a run has to end in order.
+    /// How long a run may take to end after it was asked to.
     pub kill_grace: Duration,
 }
 
@@ -46,11 +46,12 @@ pub(crate) struct Wish {
 /// Why a wish cannot be met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Conflict {
-    /// A run that is asked to stop would have more time than a renewal leaves: at most `most`.
+    /// A run that is asked to stop would take longer than the time between two renewals, which is `most`.
     GraceTooLong { most: Duration },
-    /// The lock would end before the run must; `cap` renewals would do, or a timeout of `longest`.
+    /// The lock would expire before the run must end. `cap` renewals would cover it, or a timeout of
+    /// `longest`.
     Uncovered { cap: u32, longest: Duration },
-    /// No cap would do.
+    /// No number of renewals would cover the timeout.
     Uncoverable,
 }
 
@@ -58,13 +59,13 @@ impl Budget {
     /// The budget that meets `wish`: the cap follows from the timeout, or the timeout from the cap.
     pub(crate) fn plan(wish: Wish) -> Result<Self, Conflict> {
         let Wish { ttl, .. } = wish;
-        let kill_grace = wish.kill_grace.unwrap_or_else(|| USUAL_GRACE.min(ttl / 6));
+        let kill_grace = wish.kill_grace.unwrap_or_else(|| LONGEST_DEFAULT_GRACE.min(ttl / 6));
         if kill_grace > ttl / 3 {
             return Err(Conflict::GraceTooLong { most: ttl / 3 });
         }
         let longest = |cap| Lease::longest_life(ttl, cap).saturating_sub(Lease::margin(ttl) + kill_grace);
         let (timeout, max_renewals) = match (wish.timeout, wish.max_renewals) {
-            (None, cap) => (longest(cap.unwrap_or(USUAL_RENEWALS)), cap.unwrap_or(USUAL_RENEWALS)),
+            (None, cap) => (longest(cap.unwrap_or(DEFAULT_RENEWALS)), cap.unwrap_or(DEFAULT_RENEWALS)),
             (Some(timeout), cap) => {
                 let needed = cap_for(timeout, ttl, kill_grace).ok_or(Conflict::Uncoverable)?;
                 match cap {
@@ -78,14 +79,14 @@ impl Budget {
         Ok(Self { ttl, max_renewals, timeout, kill_grace })
     }
 
-    /// The longest the lock of one run can live.
+    /// How long the lock of one run can live, with all its renewals.
     #[must_use]
     pub fn lock_life(&self) -> Duration {
         Lease::longest_life(self.ttl, self.max_renewals)
     }
 }
 
-/// The least number of renewals under which the lock covers the run and its end:
+/// The smallest number of renewals with which the lock covers the run and its end:
 /// `max(0, ceil((timeout + margin + kill_grace − ttl) / (ttl/3)))`.
 fn cap_for(timeout: Duration, ttl: Duration, kill_grace: Duration) -> Option<u32> {
     let covered = timeout.saturating_add(Lease::margin(ttl)).saturating_add(kill_grace);
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn both_set_and_inconsistent_is_refused_with_the_cap_that_would_do() {
+    fn both_set_and_inconsistent_is_refused_with_the_cap_that_is_needed() {
         let asked = Wish { timeout: Some(secs(60)), max_renewals: Some(2), ..wish(secs(30)) };
         assert_eq!(Budget::plan(asked), Err(Conflict::Uncovered { cap: 4, longest: millis(44_695) }));
         assert!(Budget::plan(Wish { max_renewals: Some(4), ..asked }).is_ok());
@@ -196,7 +197,7 @@ mod tests {
         }
 
         #[test]
-        fn a_derived_cap_is_the_least_that_does(wish in any_wish()) {
+        fn a_derived_cap_is_the_smallest_that_covers_the_run(wish in any_wish()) {
             let wish = Wish { max_renewals: None, ..wish };
             if let (Ok(budget), Some(_)) = (Budget::plan(wish), wish.timeout)
                 && let Some(less) = budget.max_renewals.checked_sub(1)

@@ -9,13 +9,13 @@ use toml::de::{DeTable, DeValue};
 use super::diagnose::{Finding, Findings, KeyPath, Reported, Spot};
 use super::value::{FROM_FILE, Table};
 
-/// How a file that says nothing could begin.
+/// How to begin an empty file.
 const FIRST_JOB: &str = "begin with [jobs.hello], every = \"5s\", kind = \"command\", params = { argv = [\"/bin/echo\", \"hello\"] }";
 
-/// Reads the file. What goes wrong is about the file as a whole, or about the first bad byte.
+/// Reads the file. A problem is about the file as a whole, or about the first byte that is not UTF-8.
 pub(crate) fn read(path: &Path, findings: &Findings) -> Result<Arc<str>, Reported> {
     let bytes = std::fs::read(path).map_err(|error| {
-        let hint = "--config FILE or RUNNER_CONFIG says which file to read".to_owned();
+        let hint = "name the file with --config FILE or RUNNER_CONFIG".to_owned();
         whole_file(findings, format!("cannot read it: {error}"), Some(hint))
     })?;
     String::from_utf8(bytes).map(Arc::from).map_err(|error| {
@@ -39,7 +39,7 @@ pub(crate) fn require_jobs(text: &str, tree: &DeTable<'_>, findings: &Findings) 
     Err(whole_file(findings, message.to_owned(), Some(FIRST_JOB.to_owned())))
 }
 
-/// A table of the file as values that know they come from it. Numbers that do not fit are reported.
+/// A table of the file as values whose origin is the file. Numbers that do not fit are reported.
 pub(crate) fn values(table: &DeTable<'_>, path: &KeyPath, findings: &Findings) -> Table {
     let origin = FROM_FILE.to_owned();
     let entries = table.iter();
@@ -59,7 +59,7 @@ fn node(value: &DeValue<'_>, path: &KeyPath, origin: &String, findings: &Finding
     let kind = match value {
         DeValue::String(text) => ValueKind::String(text.clone().into_owned()),
         DeValue::Boolean(truth) => ValueKind::Boolean(*truth),
-        // A point in time travels as its text; whoever wants one reads it back.
+        // A time becomes text: `config` has no type for it. The reader of `at` parses it again.
         DeValue::Datetime(instant) => ValueKind::String(instant.to_string()),
         DeValue::Integer(number) => match i64::from_str_radix(number.as_str(), number.radix()) {
             Ok(number) => ValueKind::I64(number),

@@ -1,4 +1,4 @@
-//! The process environment, read once: the one place of the product that asks for it.
+//! The process environment, read once. No other file of the product reads it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -6,8 +6,8 @@ use std::fmt;
 
 /// The variables of the process as they were at one moment.
 ///
-/// A value and not a handle: everything that depends on the environment takes one of these, so a
-/// test hands in its own and no two reads can disagree.
+/// Everything that depends on the environment is given one of these. A test gives its own, and two
+/// reads cannot differ.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Environment {
     variables: BTreeMap<String, OsString>,

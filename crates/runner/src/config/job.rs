@@ -3,88 +3,50 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use config::Value;
-
-use super::Backoff;
 use super::budget::{Budget, Conflict, MOST_RENEWALS, Wish};
-use super::cautions;
-use super::diagnose::{Findings, KeyPath, Reported, hints};
-use super::duration::{self, duration, show};
-use super::params::{Kinds, Params};
-use super::secret::Resolver;
+use super::diagnose::{KeyPath, Reported};
+use super::keys::{backoff as backoff_keys, job as key};
+use super::params::Params;
 use super::section::Section;
-use super::sections::{Sections, ttl};
+use super::sections::Sections;
 use super::settings::JobSpec;
 use super::text_file;
 use super::trigger;
-use super::value::{Fault, Table, number, table, text, truth, whole, word};
-use super::zone::zone;
+use super::value::{Fault, Table};
+use super::walk::Walk;
+use super::warnings;
 use crate::firing::{Delivery, JobName};
-
-/// The keys of a job.
-const KEYS: [&str; 24] = [
-    "description",
-    "schedule",
-    "every",
-    "at",
-    "timezone",
-    "kind",
-    "params",
-    "timeout",
-    "ttl",
-    "max_renewals",
-    "kill_grace",
-    "overlap",
-    "misfire",
-    "start_deadline",
-    "max_catchup",
-    "delivery",
-    "max_attempts",
-    "max_crashes",
-    "backoff",
-    "guard",
-    "on_unavailable",
-    "shards",
-    "jitter",
-    "enabled",
-];
-
-/// A firing is always a little late: with less than this it would never be in time.
-const SHORTEST_DEADLINE: Duration = Duration::from_secs(1);
+use crate::rules::Backoff;
+use crate::schedule::show_duration as show;
 
 /// Reads jobs; holds what all of them share.
 #[derive(Clone, Copy)]
 pub(crate) struct Jobs<'a> {
     pub(crate) sections: &'a Sections,
-    pub(crate) resolver: &'a Resolver<'a>,
-    pub(crate) kinds: &'a dyn Kinds,
-    pub(crate) kind_names: &'a [String],
-    pub(crate) findings: &'a Findings,
+    pub(crate) walk: &'a Walk<'a>,
 }
 
 impl Jobs<'_> {
     /// Checks `[defaults]` by itself, so that a mistake in it is found where it stands, once, and
     /// even if every job overrides it.
     pub(crate) fn check_defaults(self, defaults: &Table) {
-        let section = Section::new(KeyPath::of(["defaults"]), defaults, self.findings);
-        section.refuse_unknown(&KEYS);
-        // What is wrong has been written down by now; there is no job to make of the rest.
+        let section = Section::new(KeyPath::of(["defaults"]), defaults, key::KEYS, self.walk);
+        // What is wrong has been reported by now; `[defaults]` makes no job.
         drop(self.spec(&section, None));
     }
 
     /// Reads one job.
     pub(crate) fn read(self, name: &str, job: &Table, defaults: &Table) -> Result<JobSpec, Reported> {
         let path = KeyPath::of(["jobs", name]);
-        let section =
-            Section::new(path.clone(), job, self.findings).over(KeyPath::of(["defaults"]), defaults);
-        section.refuse_unknown(&KEYS);
+        let section = Section::new(path.clone(), job, key::KEYS, self.walk);
+        let section = section.over(KeyPath::of(["defaults"]), defaults);
         let name =
             JobName::new(name).map_err(|invalid| section.fault(&path, Fault::new(invalid.to_string())));
         let spec = self.spec(&section, Some(name));
         spec.and_then(|spec| spec.ok_or(Reported))
     }
 
-    /// Every key is read before the first problem ends the reading, so that all are found.
+    /// Every key is read before the first problem ends the reading, so that all problems are found.
     /// `None` for `[defaults]`, which is no job.
     fn spec(
         self,
@@ -92,28 +54,26 @@ impl Jobs<'_> {
         name: Option<Result<JobName, Reported>>,
     ) -> Result<Option<JobSpec>, Reported> {
         let shared_zone = self.sections.runner.as_ref().map(|runner| runner.timezone).map_err(|_| Reported);
-        let timezone = section.read("timezone", zone).and_then(|own| own.map_or(shared_zone, Ok));
+        let timezone = section.read(&key::TIMEZONE).and_then(|own| own.map_or(shared_zone, Ok));
         let job_name = name.as_ref().and_then(|name| name.as_ref().ok());
         let trigger = trigger::read(section, timezone, job_name);
-        let description = section.read("description", |value| text(value).map(str::to_owned));
-        let kind = section.read("kind", |value| self.kind(value));
+        let description = section.read(&key::DESCRIPTION);
+        let kind = section.read(&key::KIND);
         let params = self.params(section);
         let budget = self.budget(section);
-        let overlap = section.need("overlap", "", word);
-        let misfire = section.need("misfire", "", word);
-        let start_deadline = section.need("start_deadline", "", |value| {
-            duration::at_least(value, SHORTEST_DEADLINE, "every firing would be too late")
-        });
-        let max_catchup = section.need("max_catchup", "", |value| whole(value, 1, 10_000));
-        let delivery = section.need("delivery", "", word::<Delivery>);
-        let max_attempts = section.need("max_attempts", "", |value| whole(value, 1, 1_000));
-        let max_crashes = section.need("max_crashes", "", |value| whole(value, 0, 1_000));
-        let backoff = section.need("backoff", "", backoff);
-        let guard = section.need("guard", "", word);
-        let on_unavailable = section.need("on_unavailable", "", word);
-        let shards = section.need("shards", "", |value| whole(value, 1, 1_024));
-        let jitter = section.need("jitter", "", duration);
-        let enabled = section.need("enabled", "", truth);
+        let overlap = section.need(&key::OVERLAP);
+        let misfire = section.need(&key::MISFIRE);
+        let start_deadline = section.need(&key::START_DEADLINE);
+        let max_catchup = section.need(&key::MAX_CATCHUP);
+        let delivery = section.need(&key::DELIVERY);
+        let max_attempts = section.need(&key::MAX_ATTEMPTS);
+        let max_crashes = section.need(&key::MAX_CRASHES);
+        let backoff = backoff(section);
+        let guard = section.need(&key::GUARD);
+        let on_unavailable = section.need(&key::ON_UNAVAILABLE);
+        let shards = section.need(&key::SHARDS);
+        let jitter = section.need(&key::JITTER);
+        let enabled = section.need(&key::ENABLED);
 
         let combined = [
             exclusive_attempts(section, delivery, max_attempts),
@@ -126,10 +86,12 @@ impl Jobs<'_> {
                 section.fault(&section.path(), Fault::new("the job has no schedule").hint(hint))
             })
         });
-        let hint = format!("the kinds are {}", self.kind_names.join(", "));
         let kind = kind.and_then(|kind| match kind {
             Some(kind) => Ok(kind),
-            None => section.need("kind", &hint, |value| self.kind(value)),
+            None => {
+                let hint = format!("the kinds are {}", self.walk.kind_names.join(", "));
+                section.need_or(&key::KIND, Some(&hint))
+            }
         });
         let params = self.accepted(section, &kind, params);
         for rule in combined {
@@ -159,31 +121,15 @@ impl Jobs<'_> {
             jitter: jitter?,
             enabled: enabled?,
         };
-        cautions::of_job(section, &spec, trigger.key);
+        warnings::of_job(section, &spec, trigger.key);
         Ok(Some(spec))
-    }
-
-    fn kind(self, value: &Value) -> Result<String, Fault> {
-        let kind = text(value)?;
-        if self.kind_names.iter().any(|known| known == kind) {
-            return Ok(kind.to_owned());
-        }
-        let hint = match hints::nearest(kind, self.kind_names.iter().map(String::as_str)) {
-            Some(nearest) => format!("did you mean \"{nearest}\"?"),
-            None => format!("the kinds are {}", self.kind_names.join(", ")),
-        };
-        Err(Fault::new(format!("unknown kind {kind:?}")).hint(hint))
     }
 
     /// The params with their secrets in place; `None` when there are none.
     fn params(self, section: &Section<'_>) -> Result<Option<toml::Table>, Reported> {
-        let Some(params) = section.read("params", table)? else { return Ok(None) };
-        self.resolver.resolve_within(params).map(Some).map_err(|faults| self.report(section, faults))
-    }
-
-    fn report(self, section: &Section<'_>, faults: Vec<Fault>) -> Reported {
-        let path = section.place("params");
-        faults.into_iter().fold(Reported, |_, fault| section.fault(&path, fault))
+        let Some(params) = section.read(&key::PARAMS)? else { return Ok(None) };
+        let resolved = self.walk.resolver.resolve_within(&params);
+        resolved.map(Some).map_err(|faults| report_params(section, faults))
     }
 
     /// The params as the job's kind takes them.
@@ -195,14 +141,16 @@ impl Jobs<'_> {
     ) -> Result<Params, Reported> {
         let mut params = params?.unwrap_or_default();
         let kind = kind.as_ref().map_err(|_| Reported)?;
-        let unread = text_file::put_in_place(&mut params, self.kinds.files(kind), &self.resolver.directory);
+        let Walk { kinds, resolver, .. } = self.walk;
+        let unread = text_file::put_in_place(&mut params, kinds.files(kind), &resolver.directory);
         if !unread.is_empty() {
-            return Err(self.report(section, unread));
+            return Err(report_params(section, unread));
         }
-        match self.kinds.check(kind, &params) {
-            Ok(()) => Ok(Params::from(params)),
+        let params = Params::at(section.place(key::PARAMS.name()), params);
+        match kinds.check(kind, params.table()) {
+            Ok(()) => Ok(params),
             Err(problem) => {
-                let path = section.place("params").below(KeyPath::parse(&problem.path).segments());
+                let path = params.place_of(&problem);
                 let is_key = problem.is_about_key();
                 let fault = Fault { is_key, ..Fault::new(problem.message).maybe_hint(problem.hint) };
                 Err(section.fault(&path, fault))
@@ -212,12 +160,10 @@ impl Jobs<'_> {
 
     fn budget(self, section: &Section<'_>) -> Result<Budget, Reported> {
         let shared_ttl = self.sections.lock.as_ref().map(|lock| lock.ttl).map_err(|_| Reported);
-        let ttl = section.read("ttl", ttl).and_then(|own| own.map_or(shared_ttl, Ok));
-        let timeout = section.read("timeout", |value| {
-            duration::at_least(value, Duration::from_millis(1), "every run would be cancelled at once")
-        });
-        let max_renewals = section.read("max_renewals", |value| whole(value, 0, MOST_RENEWALS));
-        let kill_grace = section.read("kill_grace", duration);
+        let ttl = section.read(&key::TTL).and_then(|own| own.map_or(shared_ttl, Ok));
+        let timeout = section.read(&key::TIMEOUT);
+        let max_renewals = section.read(&key::MAX_RENEWALS);
+        let kill_grace = section.read(&key::KILL_GRACE);
         let wish =
             Wish { ttl: ttl?, timeout: timeout?, max_renewals: max_renewals?, kill_grace: kill_grace? };
         Budget::plan(wish).map_err(|conflict| explain(section, wish, conflict))
@@ -237,7 +183,7 @@ impl Jobs<'_> {
         }
         let key = if section.sets("start_deadline") { "start_deadline" } else { "jitter" };
         let message = format!(
-            "a firing may start {} after its moment, but its row is kept for {} only",
+            "a firing may start {} after it was due, but its row is kept for {} only",
             show(window),
             show(ledger.retention)
         );
@@ -245,7 +191,7 @@ impl Jobs<'_> {
     }
 }
 
-/// What of the budget does not fit, and what would.
+/// Reports what of the budget does not fit, and what would.
 fn explain(section: &Section<'_>, wish: Wish, conflict: Conflict) -> Reported {
     let ttl = show(wish.ttl);
     match conflict {
@@ -261,7 +207,7 @@ fn explain(section: &Section<'_>, wish: Wish, conflict: Conflict) -> Reported {
                 wish.max_renewals.unwrap_or_default(),
                 show(longest)
             ),
-            format!("max_renewals = {cap} would do, or leave it out and it follows from the timeout"),
+            format!("write max_renewals = {cap}, or leave it out: it then follows from the timeout"),
         ),
         Conflict::Uncoverable => section.problem(
             "timeout",
@@ -271,7 +217,7 @@ fn explain(section: &Section<'_>, wish: Wish, conflict: Conflict) -> Reported {
     }
 }
 
-/// A run that must not happen again cannot be tried again.
+/// A firing that must not run twice cannot be retried.
 fn exclusive_attempts(
     section: &Section<'_>,
     delivery: Result<Delivery, Reported>,
@@ -287,31 +233,24 @@ fn exclusive_attempts(
     }
 }
 
-fn backoff(value: &Value) -> Result<Backoff, Fault> {
-    const KEYS: [&str; 3] = ["initial", "max", "factor"];
-    let table = table(value)?;
-    if let Some(unknown) = table.keys().find(|key| !KEYS.contains(&key.as_str())) {
-        return Err(Fault::unknown_key(unknown, &KEYS));
-    }
-    let span = |key: &str, usual: u64| match table.get(key) {
-        Some(value) => duration(value).map_err(|fault| fault.under(key)),
-        None => Ok(Duration::from_secs(usual)),
-    };
-    let (initial, max) = (span("initial", 1)?, span("max", 300)?);
-    let factor = match table.get("factor") {
-        Some(value) => number(value, 1.0, 100.0).map_err(|fault| fault.under("factor"))?,
-        None => 2.0,
-    };
-    if initial.is_zero() {
-        return Err(Fault::new("a retry without any wait is a hot loop")
-            .hint("write \"1s\"")
-            .under("initial"));
-    }
+fn backoff(section: &Section<'_>) -> Result<Backoff, Reported> {
+    let section = section.inner(&key::BACKOFF, backoff_keys::KEYS)?;
+    let initial = section.need(&backoff_keys::INITIAL);
+    let max = section.need(&backoff_keys::MAX);
+    let factor = section.need(&backoff_keys::FACTOR);
+    let (initial, max, factor) = (initial?, max?, factor?);
     if max < initial {
         let message = format!("max is shorter than initial, which is {}", show(initial));
-        return Err(Fault::new(message).under(if table.contains_key("max") { "max" } else { "initial" }));
+        let key = if section.sets("max") { "max" } else { "initial" };
+        return Err(section.fault(&section.place(key), Fault::new(message)));
     }
     Ok(Backoff::new(initial, max, factor))
+}
+
+/// Reports several faults of the params, at their places.
+fn report_params(section: &Section<'_>, faults: Vec<Fault>) -> Reported {
+    let path = section.place(key::PARAMS.name());
+    faults.into_iter().fold(Reported, |_, fault| section.fault(&path, fault))
 }
 
 /// Puts the jobs in the order of their names, which is the same on every replica.

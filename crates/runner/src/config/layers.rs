@@ -1,23 +1,17 @@
-//! Defaults below the file below the environment: who has the last word on a key.
+//! The layers: defaults, above them the file, above it the environment.
 
 use std::collections::{BTreeMap, HashMap};
 
 use config::{ConfigError, File, FileFormat, Map, Source, Value, ValueKind};
 use toml::de::{DeTable, DeValue};
 
-use super::diagnose::{Finding, Findings, KeyPath, Spot, hints, is_telling, is_telling_text};
+use super::diagnose::{Finding, Findings, KeyPath, Spot, hints, is_telling_text};
 use super::document;
 use super::environment::Environment;
+use super::keys::{self, SECTIONS, VOCABULARY};
 use super::value::Table;
 
-/// What holds when nobody says otherwise.
-const DEFAULTS: &str = include_str!("defaults.toml");
-
-/// The sections that the environment reaches. Never single jobs: `config` lower-cases names, and a
-/// variable must not be able to add a job.
-pub(crate) const LAYERED: [&str; 6] = ["runner", "log", "lock", "ledger", "admin", "defaults"];
-
-/// What variables of ours begin with.
+/// How the names of our variables begin.
 const PREFIX: &str = "RUNNER__";
 
 /// The sections with every layer in them, and which variable set which key.
@@ -27,7 +21,7 @@ pub(crate) struct Layers {
     pub(crate) variables: BTreeMap<KeyPath, String>,
 }
 
-/// Lays the layers over each other.
+/// Puts the layers together.
 pub(crate) fn layer(tree: &DeTable<'_>, environment: &Environment, findings: &Findings) -> Layers {
     let (values, variables) = variables(environment, findings);
     let from_environment = config::Environment::with_prefix("RUNNER")
@@ -36,16 +30,16 @@ pub(crate) fn layer(tree: &DeTable<'_>, environment: &Environment, findings: &Fi
         .ignore_empty(true)
         .source(Some(values));
     let layered = config::Config::builder()
-        .add_source(File::from_str(DEFAULTS, FileFormat::Toml))
+        .add_source(File::from_str(&keys::defaults(), FileFormat::Toml))
         .add_source(FileLayer(file_sections(tree, findings)))
         .add_source(from_environment)
         .build();
     let mut sections = HashMap::new();
     match layered.map(|layered| layered.cache.kind) {
         Ok(ValueKind::Table(mut found)) => {
-            for section in LAYERED {
-                if let Some(Value { kind: ValueKind::Table(table), .. }) = found.remove(section) {
-                    sections.insert(section, table);
+            for section in SECTIONS {
+                if let Some(Value { kind: ValueKind::Table(table), .. }) = found.remove(section.name) {
+                    sections.insert(section.name, table);
                 }
             }
         }
@@ -61,7 +55,7 @@ pub(crate) fn layer(tree: &DeTable<'_>, environment: &Environment, findings: &Fi
 /// Refuses top-level keys that are no section.
 pub(crate) fn refuse_unknown_sections(tree: &DeTable<'_>, findings: &Findings) {
     for key in tree.keys().map(|key| key.get_ref()) {
-        if key != "jobs" && !LAYERED.contains(&key.as_ref()) {
+        if !(VOCABULARY.is_table)(key) {
             let finding = unknown_section(key, Spot::Key, KeyPath::of([key]));
             findings.problem(finding);
         }
@@ -69,11 +63,12 @@ pub(crate) fn refuse_unknown_sections(tree: &DeTable<'_>, findings: &Findings) {
 }
 
 fn unknown_section(name: &str, spot: Spot, path: KeyPath) -> Finding {
-    let known = LAYERED.into_iter().chain(["jobs"]);
+    let sections = SECTIONS.map(|section| section.name);
+    let known = sections.into_iter().chain(["jobs"]);
     let hint = match hints::foreign_section(name).or_else(|| hints::nearest(name, known)) {
         Some("jobs") => "jobs are declared as [jobs.NAME]".to_owned(),
         Some(section) => format!("did you mean [{section}]?"),
-        None => format!("the sections are {} and jobs", LAYERED.join(", ")),
+        None => format!("the sections are {} and jobs", sections.join(", ")),
     };
     Finding { path, spot, message: format!("unknown section {name:?}"), hint: Some(hint) }
 }
@@ -94,7 +89,7 @@ impl Source for FileLayer {
 
 fn file_sections(tree: &DeTable<'_>, findings: &Findings) -> Table {
     let mut sections = Table::new();
-    for name in LAYERED {
+    for name in SECTIONS.map(|section| section.name) {
         let Some(value) = tree.get(name) else { continue };
         let path = KeyPath::of([name]);
         match value.get_ref() {
@@ -132,9 +127,9 @@ fn variables(
         let segments: Vec<String> = rest.to_lowercase().split("__").map(str::to_owned).collect();
         let [section, steps @ ..] = segments.as_slice() else { continue };
         if section == "jobs" {
-            let hint = "change the job in the file, or all jobs with RUNNER__DEFAULTS__…".to_owned();
-            problem("the environment does not reach single jobs".to_owned(), Some(hint));
-        } else if !LAYERED.contains(&section.as_str()) {
+            let hint = "change the job in the file, or change all jobs with RUNNER__DEFAULTS__…".to_owned();
+            problem("a variable cannot change a single job".to_owned(), Some(hint));
+        } else if !keys::is_section(section) {
             let finding = unknown_section(section, Spot::Variable(name.to_owned()), KeyPath::default());
             findings.problem(finding);
         } else if steps.is_empty() || segments.iter().any(|step| !is_key(step)) {
@@ -149,11 +144,11 @@ fn variables(
                 }
             };
             let Some(text) = text else { continue };
-            if segments.iter().any(|step| is_telling(step)) || is_telling_text(text) {
+            if segments.iter().any(|step| VOCABULARY.is_secret(step)) || is_telling_text(text) {
                 findings.secret(text);
             }
             if let Some(other) = keys.insert(KeyPath::of(&segments), name.to_owned()) {
-                problem(format!("{other} sets the same key"), Some("keep one of the two".to_owned()));
+                problem(format!("{other} sets the same key"), Some("remove one of the two".to_owned()));
             }
             values.insert(name.to_owned(), text.to_owned());
         }
@@ -161,24 +156,24 @@ fn variables(
     (values, keys)
 }
 
-/// Path syntax of `config` must not slip in: `RUNNER__LOCK__A[0]`.
+/// Whether a part of a name is a key. `config` would read more into it: `RUNNER__LOCK__A[0]`.
 fn is_key(step: &str) -> bool {
     !step.is_empty() && step.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
 }
 
-/// `RUNNER_LOCK_TTL` does nothing, which nobody who set it expects.
+/// `RUNNER_LOCK_TTL` has no effect, which whoever set it does not expect.
 fn suggest_prefix(name: &str, findings: &Findings) {
     let Some(rest) = name.strip_prefix("RUNNER_") else { return };
     let Some((section, key)) = rest.split_once('_') else { return };
-    if LAYERED.contains(&section.to_lowercase().as_str()) && !key.is_empty() && !key.starts_with('_') {
+    if keys::is_section(&section.to_lowercase()) && !key.is_empty() && !key.starts_with('_') {
         let message = format!("{name} has no effect");
-        let hint = Some(format!("with two underscores it would: RUNNER__{section}__{key}"));
+        let hint = Some(format!("write two underscores: RUNNER__{section}__{key}"));
         let spot = Spot::Variable(name.to_owned());
         findings.warning(Finding { path: KeyPath::default(), spot, message, hint });
     }
 }
 
-/// The tables of the jobs. What stands below `jobs` and is none is refused.
+/// The tables of the jobs. Whatever else stands below `jobs` is refused.
 pub(crate) fn jobs<'a, 't>(tree: &'a DeTable<'t>, findings: &Findings) -> Vec<(&'a str, &'a DeTable<'t>)> {
     let refuse = |path: KeyPath, found: &DeValue<'_>| {
         let message = format!("expected a job's table, found {}", in_words(found));

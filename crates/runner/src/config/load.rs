@@ -1,4 +1,4 @@
-//! From a path to a configuration, or to everything that is wrong with it.
+//! Loads a file: the result is a configuration, or everything that is wrong with the file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -6,7 +6,6 @@ use std::path::Path;
 use toml::de::DeTable;
 
 use super::address::directory_of;
-use super::cautions;
 use super::diagnose::{
     ConfigErrors, Findings, Found, KeyPath, Problem, Reported, SourceMap, Warning,
     syntax::{self, Health, Parsed},
@@ -14,28 +13,40 @@ use super::diagnose::{
 use super::document;
 use super::environment::Environment;
 use super::job::{self, Jobs};
+use super::keys::VOCABULARY;
 use super::layers;
 use super::params::Kinds;
 use super::secret::Resolver;
 use super::sections::{self, Sections};
 use super::settings::{Config, JobSpec};
 use super::value::Table;
+use super::walk::{CheckLedgerUrl, Walk};
+use super::warnings;
 
 impl Config {
-    /// Reads `path`, lays it between the defaults and `environment`, resolves its secrets and checks
-    /// all of it; `kinds` has the last word on each job's params. Touches no server.
+    /// Reads `path`, puts it between the defaults and `environment`, resolves its secrets and checks
+    /// all of it. `kinds` checks each job's params, `check_ledger_url` the ledger's address. Asks no
+    /// server.
     ///
     /// # Errors
     /// [`ConfigErrors`] with everything that is wrong, not only the first thing.
-    pub fn load(path: &Path, environment: &Environment, kinds: &dyn Kinds) -> Result<Self, ConfigErrors> {
+    pub fn load(
+        path: &Path,
+        environment: &Environment,
+        kinds: &dyn Kinds,
+        check_ledger_url: CheckLedgerUrl<'_>,
+    ) -> Result<Self, ConfigErrors> {
         let findings = Findings::default();
         let text = document::read(path, &findings);
         let readable = text.is_ok();
-        let source = SourceMap::new(path.display().to_string(), text.unwrap_or_default());
+        let source = SourceMap::new(path.display().to_string(), text.unwrap_or_default(), VOCABULARY);
         let text = source.text();
-        let Parsed { tree, health, left_out } = syntax::parse(&text, &findings);
-        let walked = (readable && health != Health::Broken)
-            .then(|| walk(path, &text, &tree, environment, kinds, &findings));
+        let Parsed { tree, health, left_out } = syntax::parse(&text, VOCABULARY, &findings);
+        let walked = (readable && health != Health::Broken).then(|| {
+            let resolver = Resolver { environment, directory: directory_of(path), findings: &findings };
+            let kind_names = kinds.names();
+            walk(&text, &tree, &Walk { findings: &findings, resolver, kinds, kind_names, check_ledger_url })
+        });
         let (walked, variables) = match walked {
             Some((walked, variables)) => (Some(walked), variables),
             None => (None, BTreeMap::new()),
@@ -55,29 +66,21 @@ impl Config {
     }
 }
 
-/// What the walk over the file made of it.
+/// What was read from the file.
 struct Walked {
     sections: Sections,
     jobs: Vec<Result<JobSpec, Reported>>,
 }
 
 /// Reads every section and every job, whatever is wrong with the others.
-fn walk(
-    path: &Path,
-    text: &str,
-    tree: &DeTable<'_>,
-    environment: &Environment,
-    kinds: &dyn Kinds,
-    findings: &Findings,
-) -> (Walked, BTreeMap<KeyPath, String>) {
+fn walk(text: &str, tree: &DeTable<'_>, walk: &Walk<'_>) -> (Walked, BTreeMap<KeyPath, String>) {
+    let findings = walk.findings;
     layers::refuse_unknown_sections(tree, findings);
-    let layers = layers::layer(tree, environment, findings);
-    let resolver = Resolver { environment, directory: directory_of(path), findings };
-    let sections = sections::read(&layers, &resolver, findings);
+    let layers = layers::layer(tree, walk.resolver.environment, findings);
+    let sections = sections::read(&layers, walk);
     let empty = Table::new();
     let defaults = layers.sections.get("defaults").unwrap_or(&empty);
-    let kind_names = kinds.names();
-    let reader = Jobs { sections: &sections, resolver: &resolver, kinds, kind_names: &kind_names, findings };
+    let reader = Jobs { sections: &sections, walk };
     reader.check_defaults(defaults);
     let mut jobs = Vec::new();
     if document::require_jobs(text, tree, findings).is_ok() {
@@ -85,16 +88,16 @@ fn walk(
             let table = document::values(table, &KeyPath::of(["jobs", name]), findings);
             jobs.push(reader.read(name, &table, defaults));
         }
-        cautions::of_jobs(&jobs, findings);
+        warnings::of_jobs(&jobs, findings);
     }
     if let (Ok(lock), Ok(ledger)) = (&sections.lock, &sections.ledger) {
-        cautions::of_layers(lock, ledger, findings);
+        warnings::of_layers(lock, ledger, findings);
     }
     (Walked { sections, jobs }, layers.variables)
 }
 
 impl Walked {
-    /// The configuration, if nothing of it is missing.
+    /// The configuration, if no part of it is missing.
     fn into_config(
         self,
         warnings: Vec<Problem>,

@@ -4,46 +4,53 @@ use std::fmt;
 
 use serde::de::DeserializeOwned;
 
-use super::diagnose::hints;
+use super::diagnose::{KeyPath, hints};
 
-/// How a message about a key that a kind does not have begins.
+/// The beginning of the message about a key that a kind does not have.
 const UNKNOWN_KEY: &str = "unknown key";
 
-/// What parts message and hint in the one text that serde carries.
+/// Stands between message and hint in the one text that a serde error has.
 const HINT: &str = "\nhint: ";
 
 /// A job's `params`, with every `{ env }` and `{ file }` in it replaced by the text it stands for.
 ///
 /// Debug shows its keys only, since its values may be secrets.
 #[derive(Clone, Default, PartialEq)]
-pub struct Params(toml::Table);
+pub struct Params {
+    table: toml::Table,
+    place: KeyPath,
+}
 
 impl Params {
     /// The table. Do not print it.
     #[must_use]
     pub fn table(&self) -> &toml::Table {
-        &self.0
+        &self.table
+    }
+
+    /// The params that stand at `place`, which is in a job or in `[defaults]`.
+    pub(crate) fn at(place: KeyPath, table: toml::Table) -> Self {
+        Self { table, place }
+    }
+
+    /// Where what is wrong with them stands.
+    pub(crate) fn place_of(&self, problem: &ParamProblem) -> KeyPath {
+        self.place.below(KeyPath::parse(&problem.path).segments())
     }
 
     /// Reads them as the type that a kind wants.
     ///
     /// # Errors
-    /// The first [`ParamProblem`]: where, what, and a hint where a slip of the keys is likely.
+    /// The first [`ParamProblem`]: where, what, and a hint where a misspelt key is likely.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, ParamProblem> {
-        read_params(&self.0)
-    }
-}
-
-impl From<toml::Table> for Params {
-    fn from(table: toml::Table) -> Self {
-        Self(table)
+        read_params(&self.table)
     }
 }
 
 impl fmt::Debug for Params {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Params(")?;
-        f.debug_set().entries(self.0.keys()).finish()?;
+        f.debug_set().entries(self.table.keys()).finish()?;
         f.write_str(")")
     }
 }
@@ -56,7 +63,7 @@ pub struct ParamProblem {
     pub path: String,
     /// What is wrong. Secrets in it are hidden before it is shown.
     pub message: String,
-    /// What would do.
+    /// What to write instead.
     pub hint: Option<String>,
 }
 
@@ -79,7 +86,7 @@ impl ParamProblem {
     }
 }
 
-/// What kinds of jobs there are, as far as the file's walk needs to know.
+/// The kinds of jobs, as far as the check of a file needs them.
 pub trait Kinds {
     /// Their names, in the order in which a message lists them.
     fn names(&self) -> Vec<String>;
@@ -89,14 +96,14 @@ pub trait Kinds {
         &[]
     }
 
-    /// Whether a kind would take these params.
+    /// Whether a kind accepts these params.
     ///
     /// # Errors
-    /// [`ParamProblem`] when it would not. Called for known kinds only.
+    /// [`ParamProblem`] when it does not. Called for known kinds only.
     fn check(&self, kind: &str, params: &toml::Table) -> Result<(), ParamProblem>;
 }
 
-/// Kinds by name alone, content with any params.
+/// Kinds that have names only, and accept any params.
 impl Kinds for &[&str] {
     fn names(&self) -> Vec<String> {
         self.iter().map(|name| (*name).to_owned()).collect()
@@ -108,10 +115,10 @@ impl Kinds for &[&str] {
 }
 
 /// Reads params as the type that a kind wants. Mark that type with `deny_unknown_fields`, so that a
-/// slip of the keys is a problem and not a default.
+/// misspelt key is a problem and not a default.
 ///
 /// # Errors
-/// The first [`ParamProblem`]: where, what, and a hint where a slip of the keys is likely.
+/// The first [`ParamProblem`]: where, what, and a hint where a misspelt key is likely.
 pub fn read_params<T: DeserializeOwned>(params: &toml::Table) -> Result<T, ParamProblem> {
     let value = toml::Value::Table(params.clone());
     serde_path_to_error::deserialize(value).map_err(|error| {
@@ -120,12 +127,12 @@ pub fn read_params<T: DeserializeOwned>(params: &toml::Table) -> Result<T, Param
     })
 }
 
-/// The text with which a kind's own `Deserialize` says what is wrong and what would do.
+/// The text with which a kind's own `Deserialize` says what is wrong and what to write instead.
 pub(crate) fn hinted(message: impl fmt::Display, hint: impl fmt::Display) -> String {
     format!("{message}{HINT}{hint}")
 }
 
-/// Turns serde's words for a wrong key into ours.
+/// Turns serde's words about a wrong key into ours.
 fn explain(path: String, message: &str) -> ParamProblem {
     if let Some((message, hint)) = message.split_once(HINT) {
         return ParamProblem::new(path, message).with_hint(hint);
@@ -182,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_of_the_keys_is_answered_with_the_key_that_was_meant() {
+    fn a_misspelt_key_is_answered_with_the_key_that_was_meant() {
         let expected = ParamProblem::new("argvv", "unknown key \"argvv\"").with_hint("did you mean argv?");
         assert_eq!(problem("argvv = ['a']"), expected);
         let expected =
@@ -198,7 +205,8 @@ mod tests {
 
     #[test]
     fn debug_shows_keys_and_no_values() {
-        let params = Params::from("argv = ['S3CRET']".parse::<toml::Table>().expect("TOML"));
+        let table = "argv = ['S3CRET']".parse().expect("TOML");
+        let params = Params::at(KeyPath::of(["jobs", "a", "params"]), table);
         assert_eq!(format!("{params:?}"), "Params({\"argv\"})");
     }
 }

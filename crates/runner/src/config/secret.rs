@@ -9,7 +9,7 @@ use super::diagnose::Findings;
 use super::environment::Environment;
 use super::value::{Fault, Table, describe};
 
-/// More than a secret needs; a device or a log given by mistake is not read to its end.
+/// More than a secret needs: a device or a log that is named by mistake is not read to its end.
 const LARGEST_FILE: u64 = 64 * 1024;
 
 /// Text that must never be printed.
@@ -39,7 +39,7 @@ impl fmt::Debug for Secret {
 #[derive(Debug)]
 pub(crate) struct Resolver<'a> {
     pub(crate) environment: &'a Environment,
-    /// Relative files are looked for here: beside jobs.toml, wherever the process was started.
+    /// Where relative files are: beside jobs.toml, wherever the process was started.
     pub(crate) directory: PathBuf,
     pub(crate) findings: &'a Findings,
 }
@@ -49,7 +49,7 @@ impl Resolver<'_> {
     pub(crate) fn secret(&self, value: &Value) -> Result<Secret, Fault> {
         let text = match &value.kind {
             ValueKind::String(text) if text.trim().is_empty() => return Err(Fault::new("this is empty")),
-            ValueKind::String(text) => text.clone(),
+            ValueKind::String(text) => without_line_end(text).to_owned(),
             ValueKind::Table(table) => match reference(table) {
                 Some(reference) => self.follow(reference)?,
                 None => return Err(expected("a table")),
@@ -113,7 +113,7 @@ impl Resolver<'_> {
         match reference {
             Reference::Env(name) => {
                 self.findings.secret_variable(name);
-                match self.environment.get(name) {
+                match self.environment.get(name).map(|text| text.map(without_line_end)) {
                     Ok(Some(text)) if !text.is_empty() => Ok(text.to_owned()),
                     Ok(Some(_)) => Err(Fault::new(format!("the environment variable {name} is empty"))),
                     Ok(None) => Err(Fault::new(format!("the environment variable {name} is not set"))),
@@ -144,7 +144,13 @@ fn expected(found: &str) -> Fault {
     Fault::new(format!("expected text, {{ env = \"NAME\" }} or {{ file = \"/path\" }}, found {found}"))
 }
 
-/// The file's text without the line end that editors and `echo` add.
+/// A secret without one last line end: editors, `echo` and `$(cat)` add it, and it is never meant.
+fn without_line_end(text: &str) -> &str {
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    text.strip_suffix('\r').unwrap_or(text)
+}
+
+/// The text of the file.
 fn read(path: &Path) -> Result<String, Fault> {
     let shown = path.display();
     let cannot = |error: std::io::Error| Fault::new(format!("cannot read the file {shown}: {error}"));
@@ -153,7 +159,7 @@ fn read(path: &Path) -> Result<String, Fault> {
         return Err(Fault::new(format!("the file {shown} has {size} bytes, more than a secret needs")));
     }
     let text = std::fs::read_to_string(path).map_err(cannot)?;
-    let text = text.trim_end_matches(['\n', '\r']);
+    let text = without_line_end(&text);
     if text.is_empty() {
         return Err(Fault::new(format!("the file {shown} is empty")));
     }
@@ -163,6 +169,15 @@ fn read(path: &Path) -> Result<String, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_last_line_end_is_no_part_of_a_secret() {
+        for (text, secret) in
+            [("a", "a"), ("a\n", "a"), ("a\r\n", "a"), ("a\n\n", "a\n"), ("\n", ""), (" a ", " a ")]
+        {
+            assert_eq!(without_line_end(text), secret, "{text:?}");
+        }
+    }
 
     #[test]
     fn a_secret_hides_itself() {

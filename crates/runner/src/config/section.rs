@@ -1,27 +1,40 @@
-//! One table of the file as its reader sees it: keys with their layers, and a place to complain.
+//! One table of the file as its reader sees it: its keys, its layers, and a place to report problems.
 
-use config::{Value, ValueKind};
+use std::borrow::Cow;
 
-use super::diagnose::{Finding, Findings, KeyPath, Reported, Spot};
-use super::not_built;
+use config::{File, FileFormat, Source, Value, ValueKind};
+
+use super::diagnose::{Finding, KeyPath, Reported, Spot};
+use super::keys::{Key, Keys};
 use super::value::{Fault, Table, is_written};
+use super::walk::Walk;
 
-/// A table and, below it, the table that fills its gaps (`[defaults]` below a job).
-#[derive(Clone, Debug)]
+/// A table and, below it, the tables that fill its gaps (`[defaults]` below a job).
+#[derive(Clone)]
 pub(crate) struct Section<'a> {
-    layers: Vec<(KeyPath, &'a Table)>,
-    findings: &'a Findings,
+    keys: Keys,
+    layers: Vec<(KeyPath, Cow<'a, Table>)>,
+    walk: &'a Walk<'a>,
 }
 
 impl<'a> Section<'a> {
-    /// The table at `path`.
-    pub(crate) fn new(path: KeyPath, table: &'a Table, findings: &'a Findings) -> Self {
-        Self { layers: vec![(path, table)], findings }
+    /// The table at `path`, which has these keys. Keys that it must not have are reported.
+    pub(crate) fn new(path: KeyPath, table: &'a Table, keys: Keys, walk: &'a Walk<'a>) -> Self {
+        Self::checked(path, Cow::Borrowed(table), keys, walk)
+    }
+
+    fn checked(path: KeyPath, table: Cow<'a, Table>, keys: Keys, walk: &'a Walk<'a>) -> Self {
+        let section = Self { keys, layers: vec![(path.clone(), table)], walk };
+        let Some((_, table)) = section.layers.first() else { return section };
+        for key in table.keys().filter(|key| keys.row(key).is_none()) {
+            section.fault(&path, Fault::unknown_key(key, &keys.names()));
+        }
+        section
     }
 
     /// The same with `table` below it.
     pub(crate) fn over(mut self, path: KeyPath, table: &'a Table) -> Self {
-        self.layers.push((path, table));
+        self.layers.push((path, Cow::Borrowed(table)));
         self
     }
 
@@ -31,7 +44,8 @@ impl<'a> Section<'a> {
     }
 
     /// The value of a key in the highest layer that has it, and where that is.
-    fn find(&self, key: &str) -> Option<(&'a Value, KeyPath)> {
+    fn find(&self, key: &str) -> Option<(&Value, KeyPath)> {
+        debug_assert!(self.keys.row(key).is_some(), "{} has no row for {key}", self.keys.name);
         let mut layers = self.layers.iter();
         layers.find_map(|(path, table)| table.get(key).map(|value| (value, path.child(key))))
     }
@@ -56,64 +70,75 @@ impl<'a> Section<'a> {
 
     /// The highest layer alone.
     pub(crate) fn itself(&self) -> Self {
-        Self { layers: self.layers.iter().take(1).cloned().collect(), findings: self.findings }
+        Self { layers: self.layers.iter().take(1).cloned().collect(), ..self.clone() }
     }
 
-    /// The value of a key, if it is set.
-    pub(crate) fn read<T>(
+    /// The value of a key, if there is one.
+    pub(crate) fn read<T>(&self, key: &Key<T>) -> Result<Option<T>, Reported> {
+        self.read_then(key, Ok)
+    }
+
+    /// What `then` makes of the value of a key. What is wrong for `then` is reported at the value.
+    pub(crate) fn read_then<T, U>(
         &self,
-        key: &str,
-        parse: impl FnOnce(&'a Value) -> Result<T, Fault>,
-    ) -> Result<Option<T>, Reported> {
-        let Some((value, path)) = self.find(key) else { return Ok(None) };
-        // Unreadable already as TOML, and reported as that.
+        key: &Key<T>,
+        then: impl FnOnce(T) -> Result<U, Fault>,
+    ) -> Result<Option<U>, Reported> {
+        let Some((value, path)) = self.find(key.name()) else { return Ok(None) };
+        // Not even readable as TOML, and reported as that.
         if matches!(value.kind, ValueKind::Nil) {
             return Err(Reported);
         }
-        let parsed = parse(value).map_err(|fault| self.fault(&path, fault))?;
-        match not_built::refusal(key, value) {
+        let made = (key.parse)(value, self.walk).and_then(then);
+        let made = made.map_err(|fault| self.fault(&path, fault))?;
+        match key.row.refusal(&path.to_string(), value) {
             Some(fault) => Err(self.fault(&path, fault)),
-            None => Ok(Some(parsed)),
+            None => Ok(Some(made)),
         }
     }
 
     /// The value of a key that must be there.
-    pub(crate) fn need<T>(
-        &self,
-        key: &str,
-        hint: &str,
-        parse: impl FnOnce(&'a Value) -> Result<T, Fault>,
-    ) -> Result<T, Reported> {
-        self.read(key, parse)?.ok_or_else(|| {
-            let hint = (!hint.is_empty()).then(|| hint.to_owned());
-            let (path, message) = (self.path(), format!("{key} is missing"));
-            self.findings.problem(Finding { path, spot: Spot::Value, message, hint })
+    pub(crate) fn need<T>(&self, key: &Key<T>) -> Result<T, Reported> {
+        self.need_or(key, None)
+    }
+
+    /// The value of a key that must be there; the hint says what to write when it is not.
+    pub(crate) fn need_or<T>(&self, key: &Key<T>, hint: Option<&str>) -> Result<T, Reported> {
+        self.read(key)?.ok_or_else(|| {
+            let missing = Fault::new(format!("{} is missing", key.name()));
+            self.fault(&self.path(), missing.maybe_hint(hint.map(str::to_owned)))
         })
     }
 
-    /// Writes down what is wrong with the value at `path`.
+    /// The table that is the value of a key, over its defaults. The table is empty where the key is not set.
+    pub(crate) fn inner(&self, key: &Key<Table>, keys: Keys) -> Result<Section<'a>, Reported> {
+        let table = self.read(key)?.unwrap_or_default();
+        let path = self.place(key.name());
+        let mut inner = Self::checked(path.clone(), Cow::Owned(table), keys, self.walk);
+        inner.layers.push((path, Cow::Owned(defaults(keys))));
+        Ok(inner)
+    }
+
+    /// Reports what is wrong with the value at `path`.
     pub(crate) fn fault(&self, path: &KeyPath, fault: Fault) -> Reported {
         let Fault { within, is_key, message, hint } = fault;
         let spot = if is_key { Spot::Key } else { Spot::Value };
-        self.findings.problem(Finding { path: path.below(within), spot, message, hint })
+        self.walk.findings.problem(Finding { path: path.below(within), spot, message, hint })
     }
 
-    /// Writes down what is wrong with a key whose value is fine by itself.
+    /// Reports what is wrong with a key whose value is right by itself.
     pub(crate) fn problem(&self, key: &str, message: impl Into<String>, hint: impl Into<String>) -> Reported {
         self.fault(&self.place(key), Fault::new(message).hint(hint))
     }
 
-    /// Writes down what is odd about a key.
+    /// Warns about a key.
     pub(crate) fn warning(&self, key: &str, message: impl Into<String>) {
         let (path, message) = (self.place(key), message.into());
-        self.findings.warning(Finding { path, spot: Spot::Value, message, hint: None });
+        self.walk.findings.warning(Finding { path, spot: Spot::Value, message, hint: None });
     }
+}
 
-    /// Refuses keys of the highest layer that are not among `known`.
-    pub(crate) fn refuse_unknown(&self, known: &[&str]) {
-        let Some((path, table)) = self.layers.first() else { return };
-        for key in table.keys().filter(|key| !known.contains(&key.as_str())) {
-            self.fault(path, Fault::unknown_key(key, known));
-        }
-    }
+/// The default values of a table that is not a section.
+fn defaults(keys: Keys) -> Table {
+    File::from_str(&keys.defaults(), FileFormat::Toml).collect().unwrap_or_default()
 }

@@ -5,11 +5,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{
-    Backoff, Budget, ConfigErrors, Guard, LedgerKind, Misfire, OnUnavailable, Overlap, ParamProblem, Params,
-    Problem, Secret, SourceMap, Warning,
-};
+use super::address::LedgerKind;
+use super::budget::Budget;
+use super::diagnose::{Finding, Problem, SourceMap, Spot, Warning};
+use super::params::{ParamProblem, Params};
+use super::secret::Secret;
 use crate::firing::{Delivery, JobName, words};
+use crate::rules::{Backoff, Guard, Misfire, OnUnavailable, Overlap};
 use crate::schedule::Timetable;
 
 /// Everything jobs.toml and the environment say.
@@ -28,7 +30,7 @@ pub struct Config {
     pub admin: Option<AdminSettings>,
     /// `[jobs.*]`, by name.
     pub jobs: Vec<Arc<JobSpec>>,
-    /// What works but is probably not what was meant, in the order of the file.
+    /// What is valid but probably a mistake, in the order of the file.
     pub warnings: Vec<Warning>,
     /// Variables that a command must not inherit: those that an `{ env }` names, and all of `RUNNER__`.
     pub secret_env: BTreeSet<String>,
@@ -50,19 +52,13 @@ impl Config {
         self.source.problem_at(key, message, hint)
     }
 
-    /// A problem with a job's params, at the line that sets them.
+    /// A problem with a job's params, at the line that sets them: in the job, or in `[defaults]`.
     #[must_use]
     pub fn param_problem(&self, job: &JobSpec, problem: &ParamProblem) -> Problem {
-        let own = format!("jobs.{}.params", job.name);
-        let params = if self.source.has(&own) { own } else { "defaults.params".to_owned() };
-        let dot = if problem.path.is_empty() { "" } else { "." };
-        self.problem_at(&format!("{params}{dot}{}", problem.path), &problem.message, problem.hint.clone())
-    }
-
-    /// Problems that were found after the load, as one error; `None` when there are none.
-    #[must_use]
-    pub fn errors(&self, problems: Vec<Problem>) -> Option<ConfigErrors> {
-        ConfigErrors::new(self.source.file(), problems)
+        let spot = if problem.is_about_key() { Spot::Key } else { Spot::Value };
+        let (path, message, hint) =
+            (job.params.place_of(problem), problem.message.clone(), problem.hint.clone());
+        self.source.problem(Finding { path, spot, message, hint })
     }
 }
 
@@ -70,17 +66,17 @@ impl Config {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RunnerSettings {
-    /// Prefix of lock keys and ledger rows.
+    /// The prefix of lock keys and ledger rows.
     pub namespace: Arc<str>,
-    /// For schedules that name none.
+    /// The zone of schedules that name none.
     pub timezone: chrono_tz::Tz,
-    /// Runs at once on this replica.
+    /// How many runs this replica has at once, at most.
     pub max_concurrent: usize,
-    /// How long a drain lets runs finish.
+    /// How long a drain waits for runs to finish.
     pub shutdown_grace: Duration,
 }
 
-/// How log lines look.
+/// The format of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LogFormat {
@@ -96,9 +92,9 @@ words!(pub LogFormat { Text = "text", Json = "json" });
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LogSettings {
-    /// How lines look.
+    /// The format of a line.
     pub format: LogFormat,
-    /// The least level shown.
+    /// The lowest level that is logged.
     pub level: tracing::level_filters::LevelFilter,
 }
 
@@ -106,9 +102,9 @@ pub struct LogSettings {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LockSettings {
-    /// Redis; `None` means this process only.
+    /// The address of Redis. `None`: the lock holds within this process only.
     pub url: Option<Secret>,
-    /// Both layers' lease, unless a job says otherwise.
+    /// The lease of both layers, for jobs that set none.
     pub ttl: Duration,
 }
 
@@ -119,7 +115,7 @@ pub struct LedgerSettings {
     /// `postgres://…`, or `sqlite:` and an absolute path, percent-encoded where a path needs it.
     /// When the file names none it is `runner.db` beside the file.
     pub url: Secret,
-    /// How long ended rows are kept.
+    /// How long rows are kept after they have ended.
     pub retention: Duration,
     /// Whether a start applies migrations.
     pub migrate: bool,
@@ -128,7 +124,7 @@ pub struct LedgerSettings {
 }
 
 impl LedgerSettings {
-    /// Which database the address speaks of.
+    /// Which database the address names.
     #[must_use]
     pub fn kind(&self) -> LedgerKind {
         LedgerKind::of(&self.url)
@@ -139,7 +135,7 @@ impl LedgerSettings {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AdminSettings {
-    /// Where health and metrics are served over HTTP. Port 0 lets the system choose one.
+    /// Where health and metrics are served over HTTP. With port 0 the system chooses one.
     pub listen: SocketAddr,
 }
 
@@ -161,23 +157,23 @@ pub struct JobSpec {
     pub kind: String,
     /// What that implementation is told.
     pub params: Params,
-    /// How long things may take.
+    /// How long a run and its leases may last.
     pub budget: Budget,
     /// See [`Overlap`].
     pub overlap: Overlap,
     /// See [`Misfire`].
     pub misfire: Misfire,
-    /// Later than this a firing is skipped.
+    /// A firing that could not start for this long is skipped.
     pub start_deadline: Duration,
-    /// At most so many missed firings run.
+    /// How many missed firings run, at most.
     pub max_catchup: u32,
     /// See [`Delivery`].
     pub delivery: Delivery,
-    /// Of runs that fail.
+    /// How often a firing runs at most, when it fails.
     pub max_attempts: u32,
-    /// Of owners that vanish.
+    /// How many lost owners a firing survives.
     pub max_crashes: u32,
-    /// Between attempts.
+    /// The wait between attempts.
     pub backoff: Backoff,
     /// See [`Guard`].
     pub guard: Guard,
@@ -185,15 +181,15 @@ pub struct JobSpec {
     pub on_unavailable: OnUnavailable,
     /// Into how many parts each instant is split.
     pub shards: u32,
-    /// The most a firing is delayed by a hash.
+    /// The longest delay of a firing.
     pub jitter: Duration,
-    /// Whether it fires at all.
+    /// Whether its schedule fires.
     pub enabled: bool,
 }
 
 impl JobSpec {
-    /// Sixteen hex digits that change when the rule, its zone or `enabled` does, and at no other
-    /// time: on every replica and in every version the same, for the ledger keeps it.
+    /// Sixteen hex digits that change only when the rule, its zone or `enabled` changes. They are the
+    /// same on every replica and in every version, because the ledger keeps them.
     #[must_use]
     pub fn spec_hash(&self) -> String {
         let zone = self.timezone.name();

@@ -1,14 +1,14 @@
-//! Params that name a file and stand for what is in it.
+//! Params that name a text file: the kind is told what is in the file.
 
 use std::path::Path;
 
 use super::value::Fault;
 
-/// More than anybody writes by hand; a device or a log given by mistake is not read to its end.
+/// More than anybody writes by hand: a device or a log that is named by mistake is not read to its end.
 const LARGEST: u64 = 1024 * 1024;
 
-/// Puts the text of the files into the place of their names, for those of `keys` that are there.
-/// Relative files lie in `directory`.
+/// Replaces the names of files by the text of the files, for those of `keys` that are set. A relative
+/// name starts in `directory`.
 pub(crate) fn put_in_place(params: &mut toml::Table, keys: &[&str], directory: &Path) -> Vec<Fault> {
     let mut faults = Vec::new();
     for key in keys {

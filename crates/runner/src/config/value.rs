@@ -1,17 +1,19 @@
-//! Reading one value as the type its key asks for, without guessing.
+//! Reads one value as the type that its key asks for, without guessing.
+
+use std::str::FromStr;
 
 use config::{Map, Value, ValueKind};
 
 use super::diagnose::hints;
 use crate::firing::UnknownWord;
 
-/// Keys and what stands under them.
+/// Keys and their values.
 pub(crate) type Table = Map<String, Value>;
 
-/// Where a value of the file says it comes from.
+/// The origin of a value that the file sets.
 pub(crate) const FROM_FILE: &str = "file";
 
-/// Where `config` says that a value of the environment comes from.
+/// The origin that `config` gives to a value of the environment.
 pub(crate) const FROM_ENVIRONMENT: &str = "the environment";
 
 /// What is wrong with a value.
@@ -19,7 +21,7 @@ pub(crate) const FROM_ENVIRONMENT: &str = "the environment";
 pub(crate) struct Fault {
     /// Steps down from the value to the part that is wrong.
     pub(crate) within: Vec<String>,
-    /// Whether it is the key there that is wrong, and not what it is set to.
+    /// Whether the key there is wrong, and not its value.
     pub(crate) is_key: bool,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
@@ -42,10 +44,18 @@ impl Fault {
     pub(crate) fn unknown_key(key: &str, known: &[&str]) -> Self {
         let hint = match (hints::nearest(key, known.iter().copied()), hints::foreign_key(key)) {
             (Some(nearest), _) => format!("did you mean {nearest}?"),
-            (None, Some(ours)) => format!("here it is {ours}"),
+            (None, Some(ours)) => format!("write {ours}"),
             (None, None) => format!("the keys are {}", known.join(", ")),
         };
         Self { is_key: true, ..Self::new(format!("unknown key {key:?}")).hint(hint).under(key) }
+    }
+
+    /// A word that is not among `known`.
+    pub(crate) fn unknown_word(word: &str, known: &[&str]) -> Self {
+        let hint = hints::foreign_word(word, known)
+            .or_else(|| hints::nearest(word, known.iter().copied()))
+            .map(|nearest| format!("did you mean \"{nearest}\"?"));
+        Self::new(format!("{word:?} is not one of {}", known.join(", "))).maybe_hint(hint)
     }
 
     /// The same fault, seen from one step above.
@@ -55,12 +65,18 @@ impl Fault {
     }
 }
 
-/// Whether it was written by someone, rather than being our default.
+/// Whether the file or the environment set the value. A default has no origin, and `config` drops the
+/// origin of a table when it puts layers together: what is in the table still has its own.
 pub(crate) fn is_written(value: &Value) -> bool {
-    value.origin().is_some()
+    let within = match &value.kind {
+        ValueKind::Table(table) => table.values().any(is_written),
+        _ => false,
+    };
+    within || value.origin().is_some()
 }
 
-/// Variables are text only: a number or a truth value in one is read from its text.
+/// The text of a value from the environment. Variables are text only: a number or a boolean in one is
+/// read from its text.
 fn variable_text(value: &Value) -> Option<&str> {
     match &value.kind {
         ValueKind::String(text) if value.origin() == Some(FROM_ENVIRONMENT) => Some(text.trim()),
@@ -68,11 +84,11 @@ fn variable_text(value: &Value) -> Option<&str> {
     }
 }
 
-/// The kind of a value in words. Never the value itself: it may be a secret in the wrong place.
+/// The type of a value in words. Never the value itself: it may be a secret in the wrong place.
 pub(crate) fn describe(value: &Value) -> &'static str {
     match &value.kind {
         ValueKind::Nil => "nothing",
-        ValueKind::Boolean(_) => "true or false",
+        ValueKind::Boolean(_) => "a boolean",
         ValueKind::I64(_) | ValueKind::I128(_) | ValueKind::U64(_) | ValueKind::U128(_) => "a whole number",
         ValueKind::Float(_) => "a number",
         ValueKind::String(_) => "text",
@@ -98,9 +114,9 @@ pub(crate) fn table(value: &Value) -> Result<&Table, Fault> {
 }
 
 /// `true` or `false`.
-pub(crate) fn truth(value: &Value) -> Result<bool, Fault> {
+pub(crate) fn boolean(value: &Value) -> Result<bool, Fault> {
     match (&value.kind, variable_text(value)) {
-        (ValueKind::Boolean(truth), _) => Ok(*truth),
+        (ValueKind::Boolean(boolean), _) => Ok(*boolean),
         (_, Some("true")) => Ok(true),
         (_, Some("false")) => Ok(false),
         _ => Err(Fault::new(format!("expected true or false, found {}", describe(value)))),
@@ -138,13 +154,7 @@ pub(crate) fn number(value: &Value, least: f64, most: f64) -> Result<f64, Fault>
     }
 }
 
-/// One of the words that stand for a choice.
-pub(crate) fn word<T: std::str::FromStr<Err = UnknownWord>>(value: &Value) -> Result<T, Fault> {
-    text(value)?.parse().map_err(|unknown: UnknownWord| {
-        let choices = unknown.known.iter().copied();
-        let hint = hints::foreign_word(&unknown.found, unknown.known)
-            .or_else(|| hints::nearest(&unknown.found, choices))
-            .map(|nearest| format!("did you mean \"{nearest}\"?"));
-        Fault::new(format!("{:?} is not one of {}", unknown.found, unknown.known.join(", "))).maybe_hint(hint)
-    })
+/// One of the words of `T`.
+pub(crate) fn word<T: FromStr<Err = UnknownWord>>(value: &Value) -> Result<T, Fault> {
+    text(value)?.parse().map_err(|unknown: UnknownWord| Fault::unknown_word(&unknown.found, unknown.known))
 }

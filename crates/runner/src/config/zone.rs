@@ -1,4 +1,4 @@
-//! Time zones by their IANA names. Never a fallback: a zone that cannot be found is a problem.
+//! Time zones by their IANA names. There is no fallback: an unknown zone is a problem.
 
 use chrono_tz::{TZ_VARIANTS, Tz};
 use config::Value;
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_is_answered_with_the_zone_that_was_meant() {
+    fn a_misspelt_zone_is_answered_with_the_zone_that_was_meant() {
         assert_eq!(similar("Europe/Berln"), Some("Europe/Berlin"));
         assert_eq!(similar("europe/berlin"), Some("Europe/Berlin"));
         assert_eq!(similar("New York"), Some("America/New_York"));

@@ -1,6 +1,5 @@
 //! Both layers as the configuration names them: checked, and opened.
 
-use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use tracing::warn;
 
 use super::job_set::shortest_ttl;
 use crate::clock::Clock;
-use crate::config::{Config, ConfigErrors};
+use crate::config::Config;
 use crate::ledger::{self, LedgerError, LedgerOptions, Opened};
 
 /// How the ledger of this configuration is opened.
@@ -23,29 +22,6 @@ pub(crate) fn ledger_options(config: &Config) -> LedgerOptions {
         pooler: config.ledger.pooler,
         migrate: config.ledger.migrate,
     }
-}
-
-/// What is wrong with the addresses of both layers, as far as their clients see without asking a
-/// server: a start would fail on it, so it is said with everything else that is wrong with the file.
-pub(crate) fn refused_addresses(config: &Config) -> Option<ConfigErrors> {
-    let ledger = ledger::check_url(&ledger_options(config)).err().map(|error| {
-        let mut message = error.to_string();
-        if let Some(cause) = innermost(&error) {
-            message.push_str(&format!(": {cause}"));
-        }
-        config.problem_at("ledger.url", message, None)
-    });
-    let lock = config.lock.url.as_ref().and_then(|url| lockcore::check_url(url.expose()).err());
-    let lock = lock.map(|error| config.problem_at("lock.url", error.to_string(), None));
-    config.errors(ledger.into_iter().chain(lock).collect())
-}
-
-fn innermost(error: &dyn Error) -> Option<&dyn Error> {
-    let mut cause = error.source();
-    while let Some(deeper) = cause.and_then(Error::source) {
-        cause = Some(deeper);
-    }
-    cause
 }
 
 pub(super) async fn open_ledger(config: &Config) -> Result<Opened, LedgerError> {

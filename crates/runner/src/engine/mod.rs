@@ -19,7 +19,7 @@ mod site;
 mod sweep;
 
 pub(crate) use job_set::JobSet;
-pub(crate) use layers::{ledger_options, refused_addresses};
+pub(crate) use layers::ledger_options;
 pub use replica::Parts;
 pub(crate) use replica::{Engine, StartError, embed};
 pub(crate) use site::Site;

@@ -205,7 +205,7 @@ mod tests {
         );
         std::fs::write(&path, text).unwrap();
         let kinds: &[&str] = &["command"];
-        Config::load(&path, &Environment::default(), &kinds).unwrap().jobs[0].clone()
+        Config::load(&path, &Environment::default(), &kinds, &|_| Ok(())).unwrap().jobs[0].clone()
     }
 
     fn horizon(decided_until: &str, rows: &[&str]) -> Horizon {

@@ -309,7 +309,7 @@ mod tests {
             .collect();
         std::fs::write(&path, text).unwrap();
         let kinds: &[&str] = &["k"];
-        let config = Config::load(&path, &Environment::default(), &kinds).unwrap();
+        let config = Config::load(&path, &Environment::default(), &kinds, &|_| Ok(())).unwrap();
         let bound = |spec: &Arc<crate::config::JobSpec>| {
             Arc::new(BoundJob { spec: spec.clone(), work: Arc::new(Nothing), stock: true })
         };

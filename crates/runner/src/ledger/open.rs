@@ -1,5 +1,6 @@
 //! Opening a ledger by its URL.
 
+use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -90,7 +91,7 @@ impl Opened {
 /// Boxed, so that any task may wait for it: the compiler does not see for itself that it is `Send`.
 pub fn open(options: LedgerOptions) -> Answer<'static, Opened> {
     Box::pin(async move {
-        match scheme(&options) {
+        match scheme(&options.url) {
             Some("postgres" | "postgresql") => Ok(Opened::new(PostgresLedger::open(options).await?)),
             Some("sqlite") => Ok(Opened::new(SqliteLedger::open(options).await?)),
             _ => Err(unknown_scheme()),
@@ -101,13 +102,27 @@ pub fn open(options: LedgerOptions) -> Answer<'static, Opened> {
 /// Whether [`open`] would take the URL. Asks no server.
 ///
 /// # Errors
-/// [`LedgerError::Unusable`].
-pub fn check_url(options: &LedgerOptions) -> Result<(), LedgerError> {
-    match scheme(options) {
-        Some("postgres" | "postgresql") => PostgresLedger::check_url(options),
-        Some("sqlite") => SqliteLedger::check_url(options),
+/// What is wrong with the URL, in words. A client's own words may quote a value of its parameters.
+pub fn check_url(url: &str) -> Result<(), String> {
+    let checked = match scheme(url) {
+        Some("postgres" | "postgresql") => PostgresLedger::check_url(url),
+        Some("sqlite") => SqliteLedger::check_url(url),
         _ => Err(unknown_scheme()),
+    };
+    checked.map_err(|error| match &error {
+        LedgerError::Unusable { hint, source: Some(cause) } => format!("{hint}: {}", innermost(&**cause)),
+        LedgerError::Unusable { hint, source: None } => hint.clone(),
+        other => other.to_string(),
+    })
+}
+
+/// The cause of all causes: those above it only repeat that the URL cannot be read.
+fn innermost<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
+    let mut cause = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
     }
+    cause
 }
 
 /// Applies the migrations that are missing, and names them.
@@ -116,7 +131,7 @@ pub fn check_url(options: &LedgerOptions) -> Result<(), LedgerError> {
 /// As [`open`].
 pub fn migrate(options: &LedgerOptions) -> Answer<'_, Vec<String>> {
     Box::pin(async move {
-        match scheme(options) {
+        match scheme(&options.url) {
             Some("postgres" | "postgresql") => PostgresLedger::migrate(options).await,
             Some("sqlite") => SqliteLedger::migrate(options).await,
             _ => Err(unknown_scheme()),
@@ -124,8 +139,8 @@ pub fn migrate(options: &LedgerOptions) -> Answer<'_, Vec<String>> {
     })
 }
 
-fn scheme(options: &LedgerOptions) -> Option<&str> {
-    options.url.split(':').next()
+fn scheme(url: &str) -> Option<&str> {
+    url.split(':').next()
 }
 
 fn unknown_scheme() -> LedgerError {

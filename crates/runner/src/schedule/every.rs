@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use super::ScheduleError;
+use super::{ScheduleError, show_duration};
 
 /// A period of whole seconds, at least one.
 ///
-/// It counts from the epoch and never from the start of a process: two replicas that start at
-/// different moments must mean the same instants.
+/// It counts from the epoch and not from the start of a process: replicas that start at different
+/// times must mean the same instants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Every {
     seconds: i64,
@@ -17,9 +17,9 @@ pub(super) struct Every {
 
 impl Every {
     pub(super) fn new(period: Duration) -> Result<Self, ScheduleError> {
-        let shown = humantime::format_duration(period);
+        let shown = show_duration(period);
         if period.is_zero() {
-            return Err(ScheduleError::new("every: a period of 0s would never end; use at least 1s"));
+            return Err(ScheduleError::new("every: a period of 0s is not possible; use at least 1s"));
         }
         if period.subsec_nanos() != 0 {
             return Err(ScheduleError::new(format!(
@@ -42,9 +42,9 @@ impl Every {
         if DAY % self.seconds == 0 || self.seconds % DAY == 0 {
             return Vec::new();
         }
-        let period = humantime::format_duration(Duration::from_secs(self.seconds.unsigned_abs()));
+        let period = show_duration(Duration::from_secs(self.seconds.unsigned_abs()));
         vec![format!(
-            "every {period} does not divide a day: it counts from 1970-01-01T00:00:00Z on, so it fires at other times each day"
+            "every {period} does not divide a day: it counts from 1970-01-01T00:00:00Z, so it fires at other times each day"
         )]
     }
 }

@@ -1,12 +1,13 @@
-//! The declared rule and the pure function from it to instants.
+//! Schedules: the declared rule, and the pure function from it to instants.
 //!
-//! Nothing here knows what time it is, where the process runs or what ran before: every answer
-//! follows from the rule and the question, so that all replicas give the same one.
+//! Nothing here knows the current time, the replica or what ran before. Every answer follows from the
+//! rule and the question, so that all replicas give the same answer.
 
 mod advice;
 mod clocks;
 mod cron;
 mod dialect;
+mod duration;
 mod every;
 mod field;
 mod hash;
@@ -15,9 +16,7 @@ mod timetable;
 mod wall;
 
 pub use clocks::{DstEffect, DstNote};
+pub use duration::show as show_duration;
+pub(crate) use duration::{InvalidDuration, parse as parse_duration};
 pub use jitter::delay;
 pub use timetable::{ScheduleError, Timetable};
-
-/// The release of the IANA zone rules that this binary was built with, as in `2025b`. Replicas with
-/// different rules may mean different instants.
-pub const ZONE_RULES: &str = chrono_tz::IANA_TZDB_VERSION;

@@ -1,15 +1,16 @@
-//! A key or a table that stands in the file twice, said in our words with both places.
+//! A key or a table that is in the file twice: the message names both lines.
 
 use std::ops::Range;
 
 use super::findings::{Finding, Spot};
 use super::key_path::KeyPath;
-use super::lines::{header_before, line_of, line_start, normal_header, plain_line};
+use super::lines::{header_before, line_of, line_start, normal_header};
+use super::vocabulary::Vocabulary;
 
-/// What to say about the repeated key at `bytes`, which `is_header` or sets a value.
+/// The problem of the repeated key at `bytes`, which is a header (`is_header`) or sets a value.
 ///
-/// The parser does not tell where the key stood first, so the lines above are searched: for a
-/// header all of them, for a key those of its own table.
+/// The parser does not say where the key was first, so the lines above are searched: all of them for a
+/// header, those of its own table for a key.
 pub(crate) fn finding(text: &str, bytes: Range<usize>, is_header: bool) -> Finding {
     let key = text.get(bytes.clone()).unwrap_or_default();
     let header = header_before(text, bytes.start);
@@ -26,7 +27,7 @@ pub(crate) fn finding(text: &str, bytes: Range<usize>, is_header: bool) -> Findi
     let name = path.segments().last().map(String::as_str).unwrap_or(key);
     let what = match (is_job, is_header) {
         (true, _) => format!("the job {name:?} is declared twice"),
-        (_, true) => format!("[{path}] stands here a second time"),
+        (_, true) => format!("[{path}] is declared twice"),
         _ => format!("{name} is set twice"),
     };
     let message = match first {
@@ -34,19 +35,20 @@ pub(crate) fn finding(text: &str, bytes: Range<usize>, is_header: bool) -> Findi
         None => what,
     };
     let hint = if is_job {
-        "the name is the job's identity in the lock and in the ledger: rename or remove one of the two"
+        "rename or remove one of the two: the name identifies the job in the lock and in the ledger"
     } else {
-        "keep one of the two"
+        "remove one of the two"
     };
     Finding { path, spot: Spot::Bytes(bytes), message, hint: Some(hint.to_owned()) }
 }
 
-/// Where the value of the repeated key lies that ends at `key_end`: to the end of its line, and over
-/// lines that begin no key and no table. Nothing else is known of it, so it is better not shown.
-pub(crate) fn value(text: &str, key_end: usize) -> Range<usize> {
+/// The bytes of the value of a repeated key that ends at `key_end`: to the end of its line, and the
+/// lines below that begin neither a key nor a table. The tree does not have the value, so no rule says
+/// whether it may be shown: it is hidden.
+pub(crate) fn value(text: &str, vocabulary: Vocabulary, key_end: usize) -> Range<usize> {
     let line_end = key_end + text[key_end..].find('\n').unwrap_or(text.len() - key_end);
     let start = match text[key_end..line_end].find('=') {
-        Some(equals) if !plain_line(line_of(text, key_end)) => key_end + equals + 1,
+        Some(equals) if !vocabulary.is_plain(line_of(text, key_end)) => key_end + equals + 1,
         _ => return line_end..line_end,
     };
     let mut end = line_end;
@@ -59,8 +61,8 @@ pub(crate) fn value(text: &str, key_end: usize) -> Range<usize> {
     start..end
 }
 
-/// The number (from 1) of the first line within `bytes` that `is` the one; the last, begun line is
-/// the repetition itself and does not count.
+/// The number (from 1) of the first line within `bytes` for which `is` holds. The last line, where
+/// `bytes` end, is the repetition itself and does not count.
 fn first_line(text: &str, bytes: Range<usize>, is: impl Fn(&str) -> bool) -> Option<usize> {
     let above = text[..bytes.start].matches('\n').count();
     let lines = text[bytes.start..line_start(text, bytes.end).max(bytes.start)].lines();

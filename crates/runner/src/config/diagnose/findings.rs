@@ -1,4 +1,4 @@
-//! What a load finds out on its way: problems, warnings, secrets. Nothing stops at the first problem.
+//! What a load finds: problems, warnings, secrets. It does not stop at the first problem.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashSet};
@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::key_path::KeyPath;
 
-/// Something to say about one place, before the place has been looked up.
+/// A problem or warning about one key, before its line has been looked up.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Finding {
     pub(crate) path: KeyPath,
@@ -15,10 +15,10 @@ pub(crate) struct Finding {
     pub(crate) hint: Option<String>,
 }
 
-/// What of a place is underlined.
+/// Which part is underlined.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Spot {
-    /// The value at the path; what stands nearest above it when it is not there.
+    /// The value at the path; where it is missing, the nearest key above it.
     Value,
     /// The key at the path.
     Key,
@@ -30,11 +30,11 @@ pub(crate) enum Spot {
     File,
 }
 
-/// The problem has been written down; whoever holds this only has to give up.
+/// The problem has been reported. Whoever gets this has nothing more to say and only stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reported;
 
-/// Collects while the file is walked. Shared by reference within one load, hence the cells.
+/// Collects while the file is read. Shared by reference within one load, hence the cells.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     problems: RefCell<HashSet<Finding>>,
@@ -44,18 +44,18 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    /// Writes a problem down, once: a bad `[defaults]` is met again in every job.
+    /// Reports a problem. Reported again it counts once: a bad `[defaults]` is met in every job.
     pub(crate) fn problem(&self, finding: Finding) -> Reported {
         self.problems.borrow_mut().insert(finding);
         Reported
     }
 
-    /// Writes down something odd that is no reason to stop.
+    /// Reports a warning.
     pub(crate) fn warning(&self, finding: Finding) {
         self.warnings.borrow_mut().insert(finding);
     }
 
-    /// Remembers text that no message may show.
+    /// Remembers a text that no message may show.
     pub(crate) fn secret(&self, text: &str) {
         self.secrets.borrow_mut().insert(text.to_owned());
     }
@@ -65,7 +65,7 @@ impl Findings {
         self.secret_env.borrow_mut().insert(name.to_owned());
     }
 
-    /// Everything, taken apart.
+    /// Everything that was found.
     pub(crate) fn into_found(self) -> Found {
         Found {
             problems: self.problems.into_inner(),
@@ -76,7 +76,7 @@ impl Findings {
     }
 }
 
-/// What a whole load found; in no order.
+/// Everything that a load found, in no order.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) problems: HashSet<Finding>,

@@ -1,43 +1,25 @@
 //! What the reader of a problem probably meant.
 
-/// The choice that `word` is nearest to, if it is near enough to be a slip of the keys.
+use strsim::osa_distance;
+
+/// The choice that `word` is nearest to, if it is near enough to be a misspelling of it.
 pub(crate) fn nearest<'a>(word: &str, choices: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = plain(word);
     let allowed = (word.chars().count() / 3).clamp(1, 3);
     choices
         .into_iter()
-        .map(|choice| (distance(&word, &plain(choice)), choice))
+        .map(|choice| (osa_distance(&word, &plain(choice)), choice))
         .filter(|(distance, choice)| *distance <= allowed && *distance < choice.chars().count())
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, choice)| choice)
 }
 
-/// Case and the kind of dash are the commonest slips of all.
+/// The same without differences of case and of dashes, which are the commonest mistakes.
 fn plain(word: &str) -> String {
     word.trim().to_lowercase().replace('-', "_")
 }
 
-/// How many single letters must be added, removed, changed or swapped with their neighbour.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut before: Vec<usize> = Vec::new();
-    let mut above: Vec<usize> = (0..=b.len()).collect();
-    for i in 1..=a.len() {
-        let mut row = vec![i];
-        for j in 1..=b.len() {
-            let changed = above[j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut best = changed.min(above[j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                best = best.min(before[j - 2] + 1);
-            }
-            row.push(best);
-        }
-        before = std::mem::replace(&mut above, row);
-    }
-    above[b.len()]
-}
-
-/// What other schedulers call our keys: their word without dashes and case, and what to write here.
+/// Keys of other schedulers, in lower case and without dashes, and what to write here.
 const FOREIGN_KEYS: &[(&str, &str)] = &[
     // Kubernetes CronJob
     ("concurrencypolicy", "overlap = \"skip\" (Forbid), \"allow\" (Allow) or \"replace\" (Replace)"),
@@ -46,8 +28,8 @@ const FOREIGN_KEYS: &[(&str, &str)] = &[
     ("backofflimit", "max_attempts, which counts the first attempt too"),
     ("activedeadlineseconds", "timeout, a duration with a unit such as \"1m\""),
     ("terminationgraceperiodseconds", "kill_grace, a duration with a unit such as \"5s\""),
-    ("successfuljobshistorylimit", "ledger.retention, which is a time and not a count"),
-    ("failedjobshistorylimit", "ledger.retention, which is a time and not a count"),
+    ("successfuljobshistorylimit", "ledger.retention, a duration and not a count"),
+    ("failedjobshistorylimit", "ledger.retention, a duration and not a count"),
     ("completions", "shards"),
     ("parallelism", "shards"),
     // Quartz, Spring, ShedLock
@@ -58,11 +40,11 @@ const FOREIGN_KEYS: &[(&str, &str)] = &[
     ("requestrecovery", "delivery = \"at_least_once\""),
     ("repeatinterval", "every, a duration with a unit such as \"30s\""),
     ("fixedrate", "every, a duration with a unit such as \"30s\""),
-    ("fixeddelay", "every, which counts from the clock and not from the end of a run"),
+    ("fixeddelay", "every; it follows the clock, not the end of a run"),
     ("jobclass", "kind"),
     ("jobdata", "params"),
     ("lockatmostfor", "ttl"),
-    ("lockatleastfor", "nothing: a firing that ran once is in the ledger, so no lock has to be held longer"),
+    ("lockatleastfor", "nothing: the ledger keeps each firing, so no lock has to be held after a run"),
     // Celery, sidekiq, APScheduler, systemd and others
     ("cron", "schedule"),
     ("crontab", "schedule"),
@@ -80,7 +62,7 @@ const FOREIGN_KEYS: &[(&str, &str)] = &[
     ("retrydelay", "backoff = { initial = \"1s\" }"),
     ("tz", "timezone"),
     ("zone", "timezone"),
-    ("name", "the name in the table's header: [jobs.NAME]"),
+    ("name", "the name in the header of the table: [jobs.NAME]"),
     ("disabled", "enabled = false"),
     ("type", "kind"),
     ("args", "params"),
@@ -91,7 +73,7 @@ const FOREIGN_KEYS: &[(&str, &str)] = &[
     ("lockttl", "ttl"),
 ];
 
-/// What other tools call our sections.
+/// Sections of other tools, and ours.
 const FOREIGN_SECTIONS: &[(&str, &str)] = &[
     ("redis", "lock"),
     ("database", "ledger"),
@@ -108,7 +90,7 @@ const FOREIGN_SECTIONS: &[(&str, &str)] = &[
     ("cron", "jobs"),
 ];
 
-/// Other schedulers' words for our choices, and ours.
+/// Words of other schedulers for a choice, and ours.
 const FOREIGN_WORDS: &[(&str, &str)] = &[
     ("forbid", "skip"),
     ("fire_once_now", "latest"),
@@ -132,12 +114,12 @@ pub(crate) fn foreign_key(key: &str) -> Option<&'static str> {
     look_up(FOREIGN_KEYS, &plain(key).replace('_', ""))
 }
 
-/// The section that another tool's section is here.
+/// Our section for a section of another tool.
 pub(crate) fn foreign_section(section: &str) -> Option<&'static str> {
     look_up(FOREIGN_SECTIONS, &plain(section))
 }
 
-/// Our word for another scheduler's choice, if it is among the choices here.
+/// Our word for a choice of another scheduler, if it is one of `known`.
 pub(crate) fn foreign_word(word: &str, known: &[&str]) -> Option<&'static str> {
     look_up(FOREIGN_WORDS, &plain(word)).filter(|ours| known.contains(ours))
 }
@@ -151,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_of_the_keys_is_recognised_and_another_word_is_not() {
+    fn a_misspelling_is_recognised_and_another_word_is_not() {
         let keys = ["schedule", "timeout", "timezone", "ttl", "every"];
         assert_eq!(nearest("shedule", keys), Some("schedule"));
         assert_eq!(nearest("scheduel", keys), Some("schedule"));
@@ -162,10 +144,10 @@ mod tests {
     }
 
     #[test]
-    fn swapped_neighbours_are_one_slip() {
-        assert_eq!(distance("ab", "ba"), 1);
-        assert_eq!(distance("", "abc"), 3);
-        assert_eq!(distance("kitten", "sitting"), 3);
+    fn swapped_neighbours_are_one_mistake() {
+        // Two changed letters would be too many for a word of five.
+        assert_eq!(nearest("evrey", ["every"]), Some("every"));
+        assert_eq!(nearest("evxxy", ["every"]), None);
     }
 
     #[test]

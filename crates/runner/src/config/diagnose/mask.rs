@@ -4,19 +4,20 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
+use unicode_width::UnicodeWidthChar;
 
-use super::lines::{key_of, plain_line};
 use super::telling::{is_telling, is_telling_text};
+use super::vocabulary::Vocabulary;
 
 /// Stands where a secret was.
 const HIDDEN: &str = "***";
 
-/// Tables of a kind's params that hold what the work is given to know: none of it is shown.
+/// Tables in the params of a kind whose values are never shown: they are handed to the work.
 const PRIVATE_TABLES: [&str; 2] = ["env", "headers"];
 
 /// Knows the secrets of one file.
-#[derive(Default)]
 pub(crate) struct Mask {
+    vocabulary: Vocabulary,
     spans: Vec<Range<usize>>,
     words: BTreeSet<String>,
     asked: HashMap<String, bool>,
@@ -25,8 +26,14 @@ pub(crate) struct Mask {
 
 impl Mask {
     /// The secrets written in `tree`, and `resolved`: those that came from elsewhere.
-    pub(crate) fn of(tree: &DeTable<'_>, resolved: &BTreeSet<String>) -> Self {
-        let mut mask = Self { words: resolved.clone(), ..Self::default() };
+    pub(crate) fn of(tree: &DeTable<'_>, vocabulary: Vocabulary, resolved: &BTreeSet<String>) -> Self {
+        let mut mask = Self {
+            vocabulary,
+            spans: Vec::new(),
+            words: resolved.clone(),
+            asked: HashMap::new(),
+            blunt: false,
+        };
         mask.search(tree, false);
         let passwords: Vec<String> = mask.words.iter().filter_map(|word| password(word)).collect();
         mask.words.extend(passwords);
@@ -41,8 +48,8 @@ impl Mask {
         self
     }
 
-    /// For a file that is no TOML, whose tree may lack any secret: hides what is not known to be
-    /// harmless.
+    /// For a file that is not TOML, whose tree may lack any secret: hides everything that is not known
+    /// to be harmless.
     pub(crate) fn blunt(self) -> Self {
         Self { blunt: true, ..self }
     }
@@ -56,12 +63,12 @@ impl Mask {
         }
     }
 
-    /// [`is_telling`], asked once per key: a file of many jobs repeats a few keys many times.
+    /// [`Vocabulary::is_secret`], asked once per key: a file of many jobs repeats a few keys many times.
     fn tells(&mut self, key: &str) -> bool {
         if let Some(known) = self.asked.get(key) {
             return *known;
         }
-        let tells = is_telling(key);
+        let tells = self.vocabulary.is_secret(key);
         self.asked.insert(key.to_owned(), tells);
         tells
     }
@@ -69,7 +76,7 @@ impl Mask {
     fn look_at(&mut self, value: &toml::Spanned<DeValue<'_>>, private: bool) {
         match value.get_ref() {
             DeValue::Table(table) => {
-                // `{ env = "NAME" }` says where the secret is, and is worth seeing.
+                // `{ env = "NAME" }` says where the secret is, and is no secret.
                 let reference = table.len() == 1 && (table.contains_key("env") || table.contains_key("file"));
                 self.search(table, private && !reference);
             }
@@ -96,7 +103,7 @@ impl Mask {
             self.spans[before..].iter().take_while(|span| span.start < line.end).cloned().collect();
         hidden.extend(self.telling_comment(text, &line, &hidden));
         if self.blunt && !self.is_plain(&text[line.clone()]) {
-            hidden = std::iter::once(doubtful_part(text, &line)).collect();
+            hidden = std::iter::once(self.doubtful_part(text, &line)).collect();
         }
         let mut shown = String::new();
         let mut width = 0;
@@ -125,7 +132,7 @@ impl Mask {
         (shown, first, last.unwrap_or(width).max(first + 1))
     }
 
-    /// The comment of a line, if it may hold a secret: people comment out what they replace.
+    /// The comment of a line, if it may hold a secret: people keep an old value as a comment.
     fn telling_comment(
         &self,
         text: &str,
@@ -142,10 +149,17 @@ impl Mask {
     }
 
     fn is_plain(&self, line: &str) -> bool {
-        plain_line(line) && self.scrub(line) == line
+        self.vocabulary.is_plain(line) && self.scrub(line) == line
     }
 
-    /// Text that we did not write ourselves (a kind's complaint, for one), without the secrets.
+    /// What is hidden of a line of a broken file: the value of a key that is known, otherwise all of it.
+    fn doubtful_part(&self, text: &str, line: &Range<usize>) -> Range<usize> {
+        let shown = &text[line.clone()];
+        let equals = shown.find('=').filter(|_| self.vocabulary.key_of(shown).is_some());
+        equals.map_or(line.start, |equals| line.start + equals + 1)..line.end
+    }
+
+    /// A text without the secrets in it. A message may quote a value: the message of a kind, for one.
     pub(crate) fn scrub(&self, text: &str) -> String {
         let mut scrubbed = text.to_owned();
         // Longest first: a secret may hold another.
@@ -166,13 +180,7 @@ fn password(address: &str) -> Option<String> {
     userinfo.split_once(':').map(|(_, password)| password.to_owned())
 }
 
-/// What is hidden of a line of a broken file: the value of a key that we know, otherwise all of it.
-fn doubtful_part(text: &str, line: &Range<usize>) -> Range<usize> {
-    let equals = text[line.clone()].find('=').filter(|_| key_of(&text[line.clone()]).is_some());
-    equals.map_or(line.start, |equals| line.start + equals + 1)..line.end
-}
-
-/// A file must not be able to steer the reader's terminal.
+/// The character as it is shown: control characters would reach the terminal of the reader.
 fn visible(c: char) -> char {
     match c {
         '\t' => ' ',
@@ -181,23 +189,20 @@ fn visible(c: char) -> char {
     }
 }
 
-/// How many columns a terminal gives to a character: two for the scripts of East Asia.
+/// How many columns a terminal gives to a character.
 fn columns_of(c: char) -> usize {
-    match u32::from(c) {
-        0x300..=0x36f | 0x200b..=0x200f | 0xfe00..=0xfe0f => 0,
-        0x1100..=0x115f | 0x2e80..=0xa4cf | 0xac00..=0xd7a3 | 0xf900..=0xfaff | 0xfe30..=0xfe6f => 2,
-        0xff00..=0xff60 | 0xffe0..=0xffe6 | 0x1f300..=0x1faff | 0x20000..=0x3fffd => 2,
-        _ => 1,
-    }
+    // `None` is a control character, which is shown as a replacement of one column.
+    c.width().unwrap_or(1)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::keys::VOCABULARY;
 
     fn shown(text: &str, blunt: bool) -> Vec<String> {
         let tree = DeTable::parse_recoverable(text).0;
-        let mask = Mask::of(tree.get_ref(), &BTreeSet::new());
+        let mask = Mask::of(tree.get_ref(), VOCABULARY, &BTreeSet::new());
         let mask = if blunt { mask.blunt() } else { mask };
         let mut start = 0;
         let mut lines = Vec::new();
@@ -238,7 +243,7 @@ mod tests {
     fn columns_are_those_of_what_is_shown() {
         let text = "说 = 'x', url = 'abcdef'";
         let tree = DeTable::parse_recoverable("url = 1").0;
-        let mut mask = Mask::of(tree.get_ref(), &BTreeSet::new());
+        let mut mask = Mask::of(tree.get_ref(), VOCABULARY, &BTreeSet::new());
         let at = text.find("'abcdef'").expect("there");
         mask.spans = std::iter::once(at..text.len()).collect();
         assert_eq!(
@@ -250,7 +255,7 @@ mod tests {
     #[test]
     fn messages_lose_every_secret_longest_first() {
         let words = BTreeSet::from(["hunter2".to_owned(), "hunter2-and-more".to_owned(), "ab".to_owned()]);
-        let mask = Mask { words, ..Mask::default() };
+        let mask = Mask::of(&DeTable::new(), VOCABULARY, &words);
         assert_eq!(mask.scrub("got \"hunter2-and-more\" and hunter2, ab"), "got \"***\" and ***, ab");
     }
 }

@@ -11,9 +11,11 @@ mod problem;
 mod source_map;
 pub(super) mod syntax;
 mod telling;
+mod vocabulary;
 
 pub(super) use findings::{Finding, Findings, Found, Reported, Spot};
 pub(super) use key_path::KeyPath;
 pub use problem::{ConfigErrors, Place, Problem, Quote, Warning};
 pub use source_map::SourceMap;
-pub(super) use telling::{is_telling, is_telling_text};
+pub(super) use telling::is_telling_text;
+pub(super) use vocabulary::{Exposure, Vocabulary};

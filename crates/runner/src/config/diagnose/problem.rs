@@ -12,7 +12,7 @@ pub struct Problem {
     pub place: Place,
     /// What is wrong. Holds no secret.
     pub message: String,
-    /// What would do, where we can tell.
+    /// What to write instead, where that is known.
     pub hint: Option<String>,
 }
 
@@ -99,7 +99,7 @@ impl Display for Problem {
     }
 }
 
-/// Something that works but is probably not what was meant.
+/// Something that is valid but probably a mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning(pub(crate) Problem);
 
@@ -110,7 +110,7 @@ impl Warning {
         &self.0.key
     }
 
-    /// What is odd, in one line.
+    /// What is probably wrong, in one line.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.0.message
@@ -148,8 +148,8 @@ impl ConfigErrors {
         (!problems.is_empty()).then(|| Self { file: file.into(), problems })
     }
 
-    /// For a configuration that is incomplete although nothing is known to be wrong with it. Better
-    /// refused than half understood.
+    /// For a configuration that is incomplete although no check found a problem. It is refused: nobody
+    /// knows what it would do.
     pub(crate) fn unexplained(file: &str) -> Self {
         let place = Place::File { file: file.to_owned() };
         let message = "this configuration is incomplete, and no check says why".to_owned();

@@ -1,4 +1,4 @@
-//! From a dotted key to its place: a line of the file, or a variable of the environment.
+//! Finds the place of a dotted key: a line of the file, or a variable of the environment.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,6 +11,7 @@ use super::findings::{Finding, Spot};
 use super::key_path::KeyPath;
 use super::mask::Mask;
 use super::problem::{Place, Problem, Quote};
+use super::vocabulary::Vocabulary;
 
 /// The text of the file, and which keys the environment set instead.
 #[derive(Clone)]
@@ -21,22 +22,24 @@ pub struct SourceMap {
     lines: Arc<[usize]>,
     variables: BTreeMap<KeyPath, String>,
     secrets: BTreeSet<String>,
+    vocabulary: Vocabulary,
 }
 
 impl SourceMap {
     /// The map of `text`, which was read from `file`.
-    pub(crate) fn new(file: String, text: Arc<str>) -> Self {
+    pub(crate) fn new(file: String, text: Arc<str>, vocabulary: Vocabulary) -> Self {
         let after_newline = text.match_indices('\n').map(|(at, _)| at + 1);
         let lines = std::iter::once(0).chain(after_newline).collect();
-        Self { file, text, lines, variables: BTreeMap::new(), secrets: BTreeSet::new() }
+        let (variables, secrets) = (BTreeMap::new(), BTreeSet::new());
+        Self { file, text, lines, variables, secrets, vocabulary }
     }
 
-    /// Says which variable set which key.
+    /// The same, knowing which variable set which key.
     pub(crate) fn with_variables(self, variables: BTreeMap<KeyPath, String>) -> Self {
         Self { variables, ..self }
     }
 
-    /// Says which texts no problem may show.
+    /// The same, knowing which texts no problem may show.
     pub(crate) fn with_secrets(self, secrets: BTreeSet<String>) -> Self {
         Self { secrets, ..self }
     }
@@ -56,30 +59,23 @@ impl SourceMap {
     /// stands, or at the nearest key above it that does. Secrets in `message` are hidden.
     #[must_use]
     pub fn problem_at(&self, key: &str, message: impl Into<String>, hint: Option<String>) -> Problem {
-        let tree = DeTable::parse_recoverable(&self.text).0;
-        let mask = Mask::of(tree.get_ref(), &self.secrets);
         let finding = Finding { path: KeyPath::parse(key), spot: Spot::Value, message: message.into(), hint };
-        self.place(tree.get_ref(), &mask, finding)
+        self.problem(finding)
     }
 
-    /// Whether the file has the dotted key.
-    pub(crate) fn has(&self, key: &str) -> bool {
+    /// The problem that a finding makes, after the load.
+    pub(crate) fn problem(&self, finding: Finding) -> Problem {
         let tree = DeTable::parse_recoverable(&self.text).0;
-        let path = KeyPath::parse(key);
-        let Some((last, above)) = path.segments().split_last() else { return false };
-        let mut table = Some(tree.get_ref());
-        for segment in above {
-            table = table.and_then(|table| table.get(segment.as_str())?.get_ref().as_table());
-        }
-        table.is_some_and(|table| table.contains_key(last.as_str()))
+        let mask = self.mask(tree.get_ref());
+        self.place(tree.get_ref(), &mask, finding)
     }
 
     /// The mask of this file's secrets.
     pub(crate) fn mask(&self, tree: &DeTable<'_>) -> Mask {
-        Mask::of(tree, &self.secrets)
+        Mask::of(tree, self.vocabulary, &self.secrets)
     }
 
-    /// Looks the place of a finding up. `tree` is the tree of this map's text.
+    /// Looks up the place of a finding. `tree` is the tree of this map's text.
     pub(crate) fn place(&self, tree: &DeTable<'_>, mask: &Mask, finding: Finding) -> Problem {
         let Finding { path, spot, message, hint } = finding;
         let place = match spot {
@@ -103,7 +99,7 @@ impl SourceMap {
     }
 
     fn variable(&self, path: &KeyPath) -> Option<&str> {
-        // A section is not the variable's fault: the variable must reach at least as far as the key.
+        // A variable is not to blame for a whole section: the path must go on below it.
         let set_by = |(set, _): &(&KeyPath, &String)| path.segments().len() > 1 && set.touches(path);
         self.variables.iter().find(set_by).map(|(_, name)| name.as_str())
     }
@@ -143,7 +139,7 @@ fn floor(text: &str, position: usize) -> usize {
     position
 }
 
-/// The bytes of the value at `path`, or of the nearest key above it. A table is shown by its key:
+/// The bytes of the value at `path`, or of the nearest key above it. Of a table the key is underlined:
 /// its own bytes are a header, or many lines.
 fn locate(tree: &DeTable<'_>, path: &[String], wants_key: bool) -> Option<Range<usize>> {
     let (first, rest) = path.split_first()?;

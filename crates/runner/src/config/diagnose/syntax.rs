@@ -1,4 +1,4 @@
-//! From text to a tree, and what keeps the text from being TOML.
+//! Parses the text, and reports why it is not TOML.
 
 use std::ops::Range;
 
@@ -6,14 +6,15 @@ use toml::de::DeTable;
 
 use super::duplicate;
 use super::findings::{Finding, Findings, Spot};
-use super::lines::{header_before, key_at, line_of, plain_line};
+use super::lines::{header_before, line_of};
+use super::vocabulary::Vocabulary;
 
 /// How far a tree may be relied on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Health {
-    /// It is all that the text says, but for keys that stand there twice.
+    /// It has everything that the text says, except the second of two equal keys.
     Readable,
-    /// What a parser made of the rest would be noise.
+    /// The text is not TOML. What a parser finds in the rest would be noise.
     Broken,
 }
 
@@ -26,8 +27,8 @@ pub(crate) struct Parsed<'t> {
     pub(crate) left_out: Vec<Range<usize>>,
 }
 
-/// The tree of `text`; what is wrong with the text has been written down.
-pub(crate) fn parse<'t>(text: &'t str, findings: &Findings) -> Parsed<'t> {
+/// The tree of `text`. What is wrong with the text is reported.
+pub(crate) fn parse<'t>(text: &'t str, vocabulary: Vocabulary, findings: &Findings) -> Parsed<'t> {
     let (tree, errors) = DeTable::parse_recoverable(text);
     let mut parsed = Parsed { tree: tree.into_inner(), health: Health::Readable, left_out: Vec::new() };
     let mut broken_line = None;
@@ -38,28 +39,33 @@ pub(crate) fn parse<'t>(text: &'t str, findings: &Findings) -> Parsed<'t> {
         if error.message() == "duplicate key" {
             let header = header_before(text, at);
             let is_header = line_of(text, at).trim_start().starts_with('[');
-            parsed.left_out.push(duplicate::value(text, bytes.end));
-            // Every key of a table that stands there twice is a duplicate too: once is enough.
+            parsed.left_out.push(duplicate::value(text, vocabulary, bytes.end));
+            // Every key of a repeated table is a duplicate too; one problem for the table is enough.
             if is_header || repeated_header != Some(header) {
                 findings.problem(duplicate::finding(text, bytes, is_header));
             }
             repeated_header = is_header.then_some(header).or(repeated_header);
             continue;
         }
-        // What follows on the same line is mostly the parser finding its feet again.
+        // Further errors on the same line mostly follow from the first.
         let line = line_of(text, at);
         if broken_line == Some(line.as_ptr()) {
             continue;
         }
         broken_line = Some(line.as_ptr());
         let (message, hint) = if error.message().starts_with("string values must be quoted") {
-            let bare = text.get(bytes.clone()).filter(|_| plain_line(line));
-            ("text must stand in quotes".to_owned(), bare.map(|bare| format!("write \"{bare}\"")))
+            let bare = text.get(bytes.clone()).filter(|_| vocabulary.is_plain(line));
+            ("text needs quotes".to_owned(), bare.map(|bare| format!("write \"{bare}\"")))
         } else {
             parsed.health = Health::Broken;
             (format!("this is not TOML: {}", error.message()), None)
         };
-        findings.problem(Finding { path: key_at(text, at), spot: Spot::Bytes(bytes), message, hint });
+        findings.problem(Finding {
+            path: vocabulary.key_at(text, at),
+            spot: Spot::Bytes(bytes),
+            message,
+            hint,
+        });
     }
     parsed
 }

@@ -1,8 +1,8 @@
-//! What gives a secret away: words in a key, and signs in a text.
+//! What gives a secret away: words in the name of a key, and signs in a text.
 
 use super::hints;
 
-/// Words in a key whose value is not shown.
+/// Words in the name of a key whose value is a secret.
 const TELLING: [&str; 10] = [
     "url",
     "password",
@@ -16,14 +16,14 @@ const TELLING: [&str; 10] = [
     "apikey",
 ];
 
-/// Whether the value of this key is a secret by its name alone. `pasword` tells as much: a slip of
-/// the keys is a problem, and problems quote their line.
+/// Whether the name of a key says that its value is a secret. A misspelt `pasword` says it too: a
+/// misspelt key is a problem, and a problem quotes its line.
 pub(crate) fn is_telling(key: &str) -> bool {
     let key = key.to_lowercase().replace('-', "_");
     TELLING.iter().any(|word| key.contains(word)) || hints::nearest(&key, TELLING).is_some()
 }
 
-/// Whether text gives itself away: `scheme://user:password@host`, `--password=…`.
+/// Whether a text looks like a secret: `scheme://user:password@host`, `--password=…`.
 pub(crate) fn is_telling_text(text: &str) -> bool {
     let userinfo = text.split_once("://").is_some_and(|(_, rest)| {
         let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);

@@ -178,7 +178,7 @@ mod tests {
         let path = dir.join("jobs.toml");
         std::fs::write(&path, "[jobs.job]\nkind = \"command\"\nparams = {}\nevery = \"1m\"\n").unwrap();
         let kinds: &[&str] = &["command"];
-        let spec = Config::load(&path, &Environment::default(), &kinds).unwrap().jobs[0].clone();
+        let spec = Config::load(&path, &Environment::default(), &kinds, &|_| Ok(())).unwrap().jobs[0].clone();
         Arc::new(BoundJob { spec, work, stock: true })
     }
 

@@ -161,15 +161,23 @@ pub(super) fn forget_idle(pool: &PgPool) {
     }
 }
 
+/// Where to connect, as the client reads it from the URL.
+///
+/// # Errors
+/// [`LedgerError::Unusable`] when the client cannot use the URL.
+pub(super) fn parse_url(url: &str) -> Result<PgConnectOptions, LedgerError> {
+    PgConnectOptions::from_str(url).map_err(|error| LedgerError::Unusable {
+        hint: "the URL does not name a PostgreSQL database (postgres://user@host/database)".into(),
+        source: Some(error.into()),
+    })
+}
+
 /// Where and how to connect: the guards on the server's side, for the case that we vanish.
 ///
 /// # Errors
-/// [`LedgerError::Unusable`] when the URL is none.
+/// As [`parse_url`].
 pub(super) fn connect_options(options: &LedgerOptions) -> Result<PgConnectOptions, LedgerError> {
-    let connect = PgConnectOptions::from_str(&options.url).map_err(|error| LedgerError::Unusable {
-        hint: "the URL does not name a PostgreSQL database (postgres://user@host/database)".into(),
-        source: Some(error.into()),
-    })?;
+    let connect = parse_url(&options.url)?;
     // Each statement is found on the server by its first line; here it would only fill the log.
     let connect = connect.disable_statement_logging();
     let connect = match connect.get_application_name() {

@@ -92,8 +92,8 @@ impl PostgresLedger {
         migrate::migrate(&connect_options(options)?).await
     }
 
-    pub(super) fn check_url(options: &LedgerOptions) -> Result<(), LedgerError> {
-        connect_options(options).map(drop)
+    pub(super) fn check_url(url: &str) -> Result<(), LedgerError> {
+        connection::parse_url(url).map(drop)
     }
 
     fn with(connect: &PgConnectOptions, options: &LedgerOptions) -> Self {

@@ -86,8 +86,8 @@ impl SqliteLedger {
         FilePlace::parse(&options.url)?.migrate(LEAST_PATIENCE).await
     }
 
-    pub(super) fn check_url(options: &LedgerOptions) -> Result<(), LedgerError> {
-        FilePlace::parse(&options.url).map(drop)
+    pub(super) fn check_url(url: &str) -> Result<(), LedgerError> {
+        FilePlace::parse(url).map(drop)
     }
 
     /// Bounds an operation in time and says what it was about when it fails.
