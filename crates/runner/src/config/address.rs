@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use url::Url;
 
 use super::secret::Secret;
-use super::value::Fault;
+use super::value::BadValue;
 use super::walk::Walk;
 
 /// The schemes of PostgreSQL.
@@ -42,23 +42,23 @@ impl LedgerKind {
 }
 
 /// Checks the address of a lock's server.
-pub(crate) fn lock(url: Secret) -> Result<Secret, Fault> {
+pub(crate) fn lock(url: Secret) -> Result<Secret, BadValue> {
     let scheme = url.expose().split(':').next().unwrap_or_default();
     if POSTGRES.contains(&scheme) || scheme == "sqlite" {
-        return Err(Fault::new(format!("the lock's URL has the scheme {scheme:?}"))
+        return Err(BadValue::new(format!("the lock's URL has the scheme {scheme:?}"))
             .hint("that is an address for ledger.url; the lock lives in Redis"));
     }
     match lockcore::check_url(url.expose()) {
         Ok(()) => Ok(url),
-        Err(invalid) => Err(Fault::new(format!("the lock's URL cannot be used: {}", invalid.problem()))
+        Err(invalid) => Err(BadValue::new(format!("the lock's URL cannot be used: {}", invalid.problem()))
             .hint(invalid.advice())),
     }
 }
 
 /// Checks the address of a ledger and puts a relative SQLite file beside jobs.toml.
-pub(crate) fn ledger(url: Secret, walk: &Walk<'_>) -> Result<Secret, Fault> {
+pub(crate) fn ledger(url: Secret, walk: &Walk<'_>) -> Result<Secret, BadValue> {
     let Some((scheme, rest)) = url.expose().split_once(':') else {
-        return Err(Fault::new("the ledger's URL has no scheme").hint(LEDGER_EXAMPLE));
+        return Err(BadValue::new("the ledger's URL has no scheme").hint(LEDGER_EXAMPLE));
     };
     let url = if POSTGRES.contains(&scheme) {
         check_postgres(url.expose())?;
@@ -66,14 +66,14 @@ pub(crate) fn ledger(url: Secret, walk: &Walk<'_>) -> Result<Secret, Fault> {
     } else if scheme == "sqlite" {
         sqlite(rest, &walk.resolver.directory)?
     } else if REDIS.contains(&scheme) {
-        return Err(Fault::new("the ledger cannot be in Redis").hint("that is an address for lock.url"));
+        return Err(BadValue::new("the ledger cannot be in Redis").hint("that is an address for lock.url"));
     } else {
-        return Err(Fault::new(format!("the ledger's URL has the scheme {:?}", shown_scheme(scheme)))
+        return Err(BadValue::new(format!("the ledger's URL has the scheme {:?}", shown_scheme(scheme)))
             .hint(LEDGER_EXAMPLE));
     };
     match (walk.check_ledger_url)(url.expose()) {
         Ok(()) => Ok(url),
-        Err(message) => Err(Fault::new(without_values(message, url.expose())).hint(LEDGER_EXAMPLE)),
+        Err(message) => Err(BadValue::new(without_values(message, url.expose())).hint(LEDGER_EXAMPLE)),
     }
 }
 
@@ -88,8 +88,8 @@ fn without_values(message: String, url: &str) -> String {
 }
 
 /// Refuses what the client of PostgreSQL would take, and a start would then wait for in vain.
-fn check_postgres(text: &str) -> Result<(), Fault> {
-    let refused = |problem: String| Fault::new(format!("the ledger's URL {problem}")).hint(LEDGER_EXAMPLE);
+fn check_postgres(text: &str) -> Result<(), BadValue> {
+    let refused = |problem: String| BadValue::new(format!("the ledger's URL {problem}")).hint(LEDGER_EXAMPLE);
     let url = Url::parse(text).map_err(|error| refused(format!("cannot be read: {error}")))?;
     if url.cannot_be_a_base() || (!url.has_host() && url.path().trim_matches('/').is_empty()) {
         return Err(refused("names no host".to_owned()));
@@ -99,7 +99,7 @@ fn check_postgres(text: &str) -> Result<(), Fault> {
     }
     match tls_mode(&url) {
         Some(mode) if !cfg!(feature = "tls") => {
-            Err(Fault::new(format!("the ledger's URL has sslmode={mode}, and this build has no TLS"))
+            Err(BadValue::new(format!("the ledger's URL has sslmode={mode}, and this build has no TLS"))
                 .hint("build the runner with its feature \"tls\""))
         }
         Some(_) | None => Ok(()),
@@ -118,11 +118,11 @@ pub(crate) fn default_ledger(directory: &Path) -> Secret {
 }
 
 /// The address of a SQLite file with its whole path. Whether it is one the ledger's parser says.
-fn sqlite(rest: &str, directory: &Path) -> Result<Secret, Fault> {
+fn sqlite(rest: &str, directory: &Path) -> Result<Secret, BadValue> {
     let file = rest.strip_prefix("//").unwrap_or(rest);
     if file.starts_with(":memory:") {
         return Err(
-            Fault::new("a ledger in memory forgets which firings ran").hint("write \"sqlite:runner.db\"")
+            BadValue::new("a ledger in memory forgets which firings ran").hint("write \"sqlite:runner.db\"")
         );
     }
     Ok(Secret::new(match file.is_empty() || file.starts_with('/') {
@@ -156,7 +156,7 @@ mod tests {
     use crate::config::secret::Resolver;
 
     /// What a file in `/etc/run ner` makes of this ledger.
-    fn ledger_at(url: &str) -> Result<String, Fault> {
+    fn ledger_at(url: &str) -> Result<String, BadValue> {
         let (environment, findings) = (Environment::default(), Findings::default());
         let directory = "/etc/run ner".into();
         let walk = Walk {

@@ -5,28 +5,28 @@ use std::time::Duration;
 use config::{Value, ValueKind};
 
 use super::params::hinted;
-use super::value::{Fault, describe};
+use super::value::{BadValue, describe};
 use crate::schedule::{InvalidDuration, parse_duration, show_duration};
 
 /// A duration as text with units: `30s`, `1h 30m`, `250ms`.
-pub(crate) fn duration(value: &Value) -> Result<Duration, Fault> {
+pub(crate) fn duration(value: &Value) -> Result<Duration, BadValue> {
     let read = match &value.kind {
         ValueKind::String(text) => parse_duration(text),
         ValueKind::I64(number) => Err(InvalidDuration::without_unit(&number.to_string())),
         ValueKind::Float(number) => Err(InvalidDuration::without_unit(&number.to_string())),
         _ => {
             let found = describe(value);
-            return Err(Fault::new(format!("expected a duration such as \"30s\", found {found}")));
+            return Err(BadValue::new(format!("expected a duration such as \"30s\", found {found}")));
         }
     };
-    read.map_err(|invalid| Fault::new(invalid.message).maybe_hint(invalid.hint))
+    read.map_err(|invalid| BadValue::new(invalid.message).maybe_hint(invalid.hint))
 }
 
 /// A duration of at least `least`; `why` says what a shorter one would break.
-pub(crate) fn at_least(value: &Value, least: Duration, why: &str) -> Result<Duration, Fault> {
+pub(crate) fn at_least(value: &Value, least: Duration, why: &str) -> Result<Duration, BadValue> {
     let duration = duration(value)?;
     if duration < least {
-        return Err(Fault::new(format!("{} is too short: {why}", show_duration(duration)))
+        return Err(BadValue::new(format!("{} is too short: {why}", show_duration(duration)))
             .hint(format!("write \"{}\" or more", show_duration(least))));
     }
     Ok(duration)

@@ -12,7 +12,7 @@ use super::sections::Sections;
 use super::settings::JobSpec;
 use super::text_file;
 use super::trigger;
-use super::value::{Fault, Table};
+use super::value::{BadValue, Table};
 use super::walk::Walk;
 use super::warnings;
 use crate::firing::{Delivery, JobName};
@@ -41,7 +41,7 @@ impl Jobs<'_> {
         let section = Section::new(path.clone(), job, key::KEYS, self.walk);
         let section = section.over(KeyPath::of(["defaults"]), defaults);
         let name =
-            JobName::new(name).map_err(|invalid| section.fault(&path, Fault::new(invalid.to_string())));
+            JobName::new(name).map_err(|invalid| section.fault(&path, BadValue::new(invalid.to_string())));
         let spec = self.spec(&section, Some(name));
         spec.and_then(|spec| spec.ok_or(Reported))
     }
@@ -83,7 +83,7 @@ impl Jobs<'_> {
         let trigger = trigger.and_then(|trigger| {
             let hint = "write schedule = \"*/5 * * * *\", every = \"30s\" or at = 2026-06-01T00:00:00Z";
             trigger.ok_or_else(|| {
-                section.fault(&section.path(), Fault::new("the job has no schedule").hint(hint))
+                section.fault(&section.path(), BadValue::new("the job has no schedule").hint(hint))
             })
         });
         let kind = kind.and_then(|kind| match kind {
@@ -152,7 +152,7 @@ impl Jobs<'_> {
             Err(problem) => {
                 let path = params.place_of(&problem);
                 let is_key = problem.is_about_key();
-                let fault = Fault { is_key, ..Fault::new(problem.message).maybe_hint(problem.hint) };
+                let fault = BadValue { is_key, ..BadValue::new(problem.message).maybe_hint(problem.hint) };
                 Err(section.fault(&path, fault))
             }
         }
@@ -242,13 +242,13 @@ fn backoff(section: &Section<'_>) -> Result<Backoff, Reported> {
     if max < initial {
         let message = format!("max is shorter than initial, which is {}", show(initial));
         let key = if section.sets("max") { "max" } else { "initial" };
-        return Err(section.fault(&section.place(key), Fault::new(message)));
+        return Err(section.fault(&section.place(key), BadValue::new(message)));
     }
     Ok(Backoff::new(initial, max, factor))
 }
 
 /// Reports several faults of the params, at their places.
-fn report_params(section: &Section<'_>, faults: Vec<Fault>) -> Reported {
+fn report_params(section: &Section<'_>, faults: Vec<BadValue>) -> Reported {
     let path = section.place(key::PARAMS.name());
     faults.into_iter().fold(Reported, |_, fault| section.fault(&path, fault))
 }

@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 use super::diagnose::{Finding, Findings, KeyPath, Spot, hints, is_telling_text};
 use super::document;
 use super::environment::Environment;
-use super::keys::{self, SECTIONS, VOCABULARY};
+use super::keys::{self, KNOWN_KEYS, SECTIONS};
 use super::value::Table;
 
 /// How the names of our variables begin.
@@ -55,7 +55,7 @@ pub(crate) fn layer(tree: &DeTable<'_>, environment: &Environment, findings: &Fi
 /// Refuses top-level keys that are no section.
 pub(crate) fn refuse_unknown_sections(tree: &DeTable<'_>, findings: &Findings) {
     for key in tree.keys().map(|key| key.get_ref()) {
-        if !(VOCABULARY.is_table)(key) {
+        if !(KNOWN_KEYS.is_table)(key) {
             let finding = unknown_section(key, Spot::Key, KeyPath::of([key]));
             findings.problem(finding);
         }
@@ -144,7 +144,7 @@ fn variables(
                 }
             };
             let Some(text) = text else { continue };
-            if segments.iter().any(|step| VOCABULARY.is_secret(step)) || is_telling_text(text) {
+            if segments.iter().any(|step| KNOWN_KEYS.is_secret(step)) || is_telling_text(text) {
                 findings.secret(text);
             }
             if let Some(other) = keys.insert(KeyPath::of(&segments), name.to_owned()) {

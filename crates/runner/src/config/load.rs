@@ -7,13 +7,13 @@ use toml::de::DeTable;
 
 use super::address::directory_of;
 use super::diagnose::{
-    ConfigErrors, Findings, Found, KeyPath, Problem, Reported, SourceMap, Warning,
+    Collected, ConfigErrors, Findings, KeyPath, Problem, Reported, SourceMap, Warning,
     syntax::{self, Health, Parsed},
 };
 use super::document;
 use super::environment::Environment;
 use super::job::{self, Jobs};
-use super::keys::VOCABULARY;
+use super::keys::KNOWN_KEYS;
 use super::layers;
 use super::params::Kinds;
 use super::secret::Resolver;
@@ -39,9 +39,9 @@ impl Config {
         let findings = Findings::default();
         let text = document::read(path, &findings);
         let readable = text.is_ok();
-        let source = SourceMap::new(path.display().to_string(), text.unwrap_or_default(), VOCABULARY);
+        let source = SourceMap::new(path.display().to_string(), text.unwrap_or_default(), KNOWN_KEYS);
         let text = source.text();
-        let Parsed { tree, health, left_out } = syntax::parse(&text, VOCABULARY, &findings);
+        let Parsed { tree, health, left_out } = syntax::parse(&text, KNOWN_KEYS, &findings);
         let walked = (readable && health != Health::Broken).then(|| {
             let resolver = Resolver { environment, directory: directory_of(path), findings: &findings };
             let kind_names = kinds.names();
@@ -52,7 +52,7 @@ impl Config {
             None => (None, BTreeMap::new()),
         };
 
-        let Found { problems, warnings, secrets, secret_env } = findings.into_found();
+        let Collected { problems, warnings, secrets, secret_env } = findings.into_collected();
         let source = source.with_variables(variables).with_secrets(secrets);
         let mask = source.mask(&tree).hiding(left_out);
         let mask = if health == Health::Broken { mask.blunt() } else { mask };

@@ -7,7 +7,7 @@ use config::{Value, ValueKind};
 
 use super::diagnose::Findings;
 use super::environment::Environment;
-use super::value::{Fault, Table, describe};
+use super::value::{BadValue, Table, describe};
 
 /// More than a secret needs: a device or a log that is named by mistake is not read to its end.
 const LARGEST_FILE: u64 = 64 * 1024;
@@ -46,9 +46,9 @@ pub(crate) struct Resolver<'a> {
 
 impl Resolver<'_> {
     /// A secret as plain text, `{ env = "NAME" }` or `{ file = "/path" }`. Never empty.
-    pub(crate) fn secret(&self, value: &Value) -> Result<Secret, Fault> {
+    pub(crate) fn secret(&self, value: &Value) -> Result<Secret, BadValue> {
         let text = match &value.kind {
-            ValueKind::String(text) if text.trim().is_empty() => return Err(Fault::new("this is empty")),
+            ValueKind::String(text) if text.trim().is_empty() => return Err(BadValue::new("this is empty")),
             ValueKind::String(text) => without_line_end(text).to_owned(),
             ValueKind::Table(table) => match reference(table) {
                 Some(reference) => self.follow(reference)?,
@@ -62,7 +62,7 @@ impl Resolver<'_> {
 
     /// The same table with every reference below it replaced by its text. The table itself is no
     /// reference, whatever its keys: `params = { file = "report.sql" }` names a file to a kind.
-    pub(crate) fn resolve_within(&self, table: &Table) -> Result<toml::Table, Vec<Fault>> {
+    pub(crate) fn resolve_within(&self, table: &Table) -> Result<toml::Table, Vec<BadValue>> {
         let mut resolved = toml::Table::new();
         let mut faults = Vec::new();
         for (key, value) in table {
@@ -75,7 +75,7 @@ impl Resolver<'_> {
         if faults.is_empty() { Ok(resolved) } else { Err(faults) }
     }
 
-    fn resolve(&self, value: &Value) -> Result<Option<toml::Value>, Vec<Fault>> {
+    fn resolve(&self, value: &Value) -> Result<Option<toml::Value>, Vec<BadValue>> {
         Ok(Some(match &value.kind {
             ValueKind::Nil | ValueKind::I128(_) | ValueKind::U64(_) | ValueKind::U128(_) => return Ok(None),
             ValueKind::Boolean(truth) => toml::Value::Boolean(*truth),
@@ -109,15 +109,15 @@ impl Resolver<'_> {
         }))
     }
 
-    fn follow(&self, reference: Reference<'_>) -> Result<String, Fault> {
+    fn follow(&self, reference: Reference<'_>) -> Result<String, BadValue> {
         match reference {
             Reference::Env(name) => {
                 self.findings.secret_variable(name);
                 match self.environment.get(name).map(|text| text.map(without_line_end)) {
                     Ok(Some(text)) if !text.is_empty() => Ok(text.to_owned()),
-                    Ok(Some(_)) => Err(Fault::new(format!("the environment variable {name} is empty"))),
-                    Ok(None) => Err(Fault::new(format!("the environment variable {name} is not set"))),
-                    Err(not_unicode) => Err(Fault::new(not_unicode.to_string())),
+                    Ok(Some(_)) => Err(BadValue::new(format!("the environment variable {name} is empty"))),
+                    Ok(None) => Err(BadValue::new(format!("the environment variable {name} is not set"))),
+                    Err(not_unicode) => Err(BadValue::new(not_unicode.to_string())),
                 }
                 .map_err(|fault| fault.under("env"))
             }
@@ -140,8 +140,8 @@ fn reference(table: &Table) -> Option<Reference<'_>> {
     }
 }
 
-fn expected(found: &str) -> Fault {
-    Fault::new(format!("expected text, {{ env = \"NAME\" }} or {{ file = \"/path\" }}, found {found}"))
+fn expected(found: &str) -> BadValue {
+    BadValue::new(format!("expected text, {{ env = \"NAME\" }} or {{ file = \"/path\" }}, found {found}"))
 }
 
 /// A secret without one last line end: editors, `echo` and `$(cat)` add it, and it is never meant.
@@ -151,17 +151,17 @@ fn without_line_end(text: &str) -> &str {
 }
 
 /// The text of the file.
-fn read(path: &Path) -> Result<String, Fault> {
+fn read(path: &Path) -> Result<String, BadValue> {
     let shown = path.display();
-    let cannot = |error: std::io::Error| Fault::new(format!("cannot read the file {shown}: {error}"));
+    let cannot = |error: std::io::Error| BadValue::new(format!("cannot read the file {shown}: {error}"));
     let size = std::fs::metadata(path).map_err(cannot)?.len();
     if size > LARGEST_FILE {
-        return Err(Fault::new(format!("the file {shown} has {size} bytes, more than a secret needs")));
+        return Err(BadValue::new(format!("the file {shown} has {size} bytes, more than a secret needs")));
     }
     let text = std::fs::read_to_string(path).map_err(cannot)?;
     let text = without_line_end(&text);
     if text.is_empty() {
-        return Err(Fault::new(format!("the file {shown} is empty")));
+        return Err(BadValue::new(format!("the file {shown} is empty")));
     }
     Ok(text.to_owned())
 }

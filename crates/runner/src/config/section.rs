@@ -6,7 +6,7 @@ use config::{File, FileFormat, Source, Value, ValueKind};
 
 use super::diagnose::{Finding, KeyPath, Reported, Spot};
 use super::keys::{Key, Keys};
-use super::value::{Fault, Table, is_written};
+use super::value::{BadValue, Table, is_written};
 use super::walk::Walk;
 
 /// A table and, below it, the tables that fill its gaps (`[defaults]` below a job).
@@ -27,7 +27,7 @@ impl<'a> Section<'a> {
         let section = Self { keys, layers: vec![(path.clone(), table)], walk };
         let Some((_, table)) = section.layers.first() else { return section };
         for key in table.keys().filter(|key| keys.row(key).is_none()) {
-            section.fault(&path, Fault::unknown_key(key, &keys.names()));
+            section.fault(&path, BadValue::unknown_key(key, &keys.names()));
         }
         section
     }
@@ -82,7 +82,7 @@ impl<'a> Section<'a> {
     pub(crate) fn read_then<T, U>(
         &self,
         key: &Key<T>,
-        then: impl FnOnce(T) -> Result<U, Fault>,
+        then: impl FnOnce(T) -> Result<U, BadValue>,
     ) -> Result<Option<U>, Reported> {
         let Some((value, path)) = self.find(key.name()) else { return Ok(None) };
         // Not even readable as TOML, and reported as that.
@@ -105,7 +105,7 @@ impl<'a> Section<'a> {
     /// The value of a key that must be there; the hint says what to write when it is not.
     pub(crate) fn need_or<T>(&self, key: &Key<T>, hint: Option<&str>) -> Result<T, Reported> {
         self.read(key)?.ok_or_else(|| {
-            let missing = Fault::new(format!("{} is missing", key.name()));
+            let missing = BadValue::new(format!("{} is missing", key.name()));
             self.fault(&self.path(), missing.maybe_hint(hint.map(str::to_owned)))
         })
     }
@@ -120,15 +120,15 @@ impl<'a> Section<'a> {
     }
 
     /// Reports what is wrong with the value at `path`.
-    pub(crate) fn fault(&self, path: &KeyPath, fault: Fault) -> Reported {
-        let Fault { within, is_key, message, hint } = fault;
+    pub(crate) fn fault(&self, path: &KeyPath, fault: BadValue) -> Reported {
+        let BadValue { within, is_key, message, hint } = fault;
         let spot = if is_key { Spot::Key } else { Spot::Value };
         self.walk.findings.problem(Finding { path: path.below(within), spot, message, hint })
     }
 
     /// Reports what is wrong with a key whose value is right by itself.
     pub(crate) fn problem(&self, key: &str, message: impl Into<String>, hint: impl Into<String>) -> Reported {
-        self.fault(&self.place(key), Fault::new(message).hint(hint))
+        self.fault(&self.place(key), BadValue::new(message).hint(hint))
     }
 
     /// Warns about a key.

@@ -2,20 +2,20 @@
 
 use std::path::Path;
 
-use super::value::Fault;
+use super::value::BadValue;
 
 /// More than anybody writes by hand: a device or a log that is named by mistake is not read to its end.
 const LARGEST: u64 = 1024 * 1024;
 
 /// Replaces the names of files by the text of the files, for those of `keys` that are set. A relative
 /// name starts in `directory`.
-pub(crate) fn put_in_place(params: &mut toml::Table, keys: &[&str], directory: &Path) -> Vec<Fault> {
+pub(crate) fn put_in_place(params: &mut toml::Table, keys: &[&str], directory: &Path) -> Vec<BadValue> {
     let mut faults = Vec::new();
     for key in keys {
         let Some(toml::Value::String(value)) = params.get_mut(*key) else { continue };
         match read(&directory.join(&*value)) {
             Ok(text) => *value = text,
-            Err(message) => faults.push(Fault::new(message).under(key)),
+            Err(message) => faults.push(BadValue::new(message).under(key)),
         }
     }
     faults

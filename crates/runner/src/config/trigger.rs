@@ -5,7 +5,7 @@ use chrono_tz::Tz;
 use super::diagnose::Reported;
 use super::keys::job::{AT, EVERY, SCHEDULE};
 use super::section::Section;
-use super::value::Fault;
+use super::value::BadValue;
 use crate::firing::{JobName, instant};
 use crate::schedule::{ScheduleError, Timetable, show_duration};
 
@@ -31,7 +31,7 @@ pub(crate) fn read(
     let own = section.itself();
     let section = if TRIGGERS.iter().any(|key| own.has_itself(key)) { &own } else { section };
     let set: Vec<&str> = TRIGGERS.into_iter().filter(|key| section.sets(key)).collect();
-    let refused = |error: ScheduleError| Fault::new(error.message);
+    let refused = |error: ScheduleError| BadValue::new(error.message);
     let cron = section.read_then(&SCHEDULE, |text| {
         // With a bad zone the expression is still worth checking: in any zone.
         let timetable = Timetable::cron(&text, zone.unwrap_or(Tz::UTC), job).map_err(refused)?;

@@ -18,7 +18,7 @@ pub(crate) const FROM_ENVIRONMENT: &str = "the environment";
 
 /// What is wrong with a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub(crate) struct BadValue {
     /// Steps down from the value to the part that is wrong.
     pub(crate) within: Vec<String>,
     /// Whether the key there is wrong, and not its value.
@@ -27,7 +27,7 @@ pub(crate) struct Fault {
     pub(crate) hint: Option<String>,
 }
 
-impl Fault {
+impl BadValue {
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self { within: Vec::new(), is_key: false, message: message.into(), hint: None }
     }
@@ -98,49 +98,49 @@ pub(crate) fn describe(value: &Value) -> &'static str {
 }
 
 /// Text.
-pub(crate) fn text(value: &Value) -> Result<&str, Fault> {
+pub(crate) fn text(value: &Value) -> Result<&str, BadValue> {
     match &value.kind {
         ValueKind::String(text) => Ok(text),
-        _ => Err(Fault::new(format!("expected text in quotes, found {}", describe(value)))),
+        _ => Err(BadValue::new(format!("expected text in quotes, found {}", describe(value)))),
     }
 }
 
 /// A table.
-pub(crate) fn table(value: &Value) -> Result<&Table, Fault> {
+pub(crate) fn table(value: &Value) -> Result<&Table, BadValue> {
     match &value.kind {
         ValueKind::Table(table) => Ok(table),
-        _ => Err(Fault::new(format!("expected a table, found {}", describe(value)))),
+        _ => Err(BadValue::new(format!("expected a table, found {}", describe(value)))),
     }
 }
 
 /// `true` or `false`.
-pub(crate) fn boolean(value: &Value) -> Result<bool, Fault> {
+pub(crate) fn boolean(value: &Value) -> Result<bool, BadValue> {
     match (&value.kind, variable_text(value)) {
         (ValueKind::Boolean(boolean), _) => Ok(*boolean),
         (_, Some("true")) => Ok(true),
         (_, Some("false")) => Ok(false),
-        _ => Err(Fault::new(format!("expected true or false, found {}", describe(value)))),
+        _ => Err(BadValue::new(format!("expected true or false, found {}", describe(value)))),
     }
 }
 
 /// A whole number from `least` to `most`.
-pub(crate) fn whole(value: &Value, least: u32, most: u32) -> Result<u32, Fault> {
+pub(crate) fn whole(value: &Value, least: u32, most: u32) -> Result<u32, BadValue> {
     let number = match (&value.kind, variable_text(value)) {
         (ValueKind::I64(number), _) => Some(*number),
         (_, Some(text)) => text.parse().ok(),
         _ => None,
     };
     let Some(number) = number else {
-        return Err(Fault::new(format!("expected a whole number, found {}", describe(value))));
+        return Err(BadValue::new(format!("expected a whole number, found {}", describe(value))));
     };
     match u32::try_from(number) {
         Ok(number) if (least..=most).contains(&number) => Ok(number),
-        _ => Err(Fault::new(format!("expected a whole number from {least} to {most}, found {number}"))),
+        _ => Err(BadValue::new(format!("expected a whole number from {least} to {most}, found {number}"))),
     }
 }
 
 /// A number from `least` to `most`.
-pub(crate) fn number(value: &Value, least: f64, most: f64) -> Result<f64, Fault> {
+pub(crate) fn number(value: &Value, least: f64, most: f64) -> Result<f64, BadValue> {
     let number = match (&value.kind, variable_text(value)) {
         (ValueKind::Float(number), _) => Some(*number),
         (ValueKind::I64(number), _) => i32::try_from(*number).ok().map(f64::from),
@@ -149,12 +149,14 @@ pub(crate) fn number(value: &Value, least: f64, most: f64) -> Result<f64, Fault>
     };
     match number {
         Some(number) if (least..=most).contains(&number) => Ok(number),
-        Some(number) => Err(Fault::new(format!("expected a number from {least} to {most}, found {number}"))),
-        None => Err(Fault::new(format!("expected a number, found {}", describe(value)))),
+        Some(number) => {
+            Err(BadValue::new(format!("expected a number from {least} to {most}, found {number}")))
+        }
+        None => Err(BadValue::new(format!("expected a number, found {}", describe(value)))),
     }
 }
 
 /// One of the words of `T`.
-pub(crate) fn word<T: FromStr<Err = UnknownWord>>(value: &Value) -> Result<T, Fault> {
-    text(value)?.parse().map_err(|unknown: UnknownWord| Fault::unknown_word(&unknown.found, unknown.known))
+pub(crate) fn word<T: FromStr<Err = UnknownWord>>(value: &Value) -> Result<T, BadValue> {
+    text(value)?.parse().map_err(|unknown: UnknownWord| BadValue::unknown_word(&unknown.found, unknown.known))
 }

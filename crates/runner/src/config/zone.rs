@@ -4,15 +4,15 @@ use chrono_tz::{TZ_VARIANTS, Tz};
 use config::Value;
 
 use super::diagnose::hints;
-use super::value::{Fault, text};
+use super::value::{BadValue, text};
 
 /// An IANA time zone. Names are case-sensitive, as in the IANA data.
-pub(crate) fn zone(value: &Value) -> Result<Tz, Fault> {
+pub(crate) fn zone(value: &Value) -> Result<Tz, BadValue> {
     let name = text(value)?;
     name.parse().map_err(|_| unknown(name))
 }
 
-fn unknown(name: &str) -> Fault {
+fn unknown(name: &str) -> BadValue {
     let message = if name.trim().is_empty() {
         "the time zone is empty".to_owned()
     } else {
@@ -22,7 +22,7 @@ fn unknown(name: &str) -> Fault {
         Some(similar) => format!("did you mean \"{similar}\"?"),
         None => "write an IANA name such as \"UTC\" or \"Europe/Berlin\"".to_owned(),
     };
-    Fault::new(message).hint(hint)
+    BadValue::new(message).hint(hint)
 }
 
 fn similar(name: &str) -> Option<&'static str> {

@@ -1,11 +1,11 @@
 //! Warnings about an expression that is valid but may not mean what its author thinks.
 
 use super::ScheduleError;
-use super::field::{Field, Reading};
+use super::field::{Field, FieldSpec};
 
-/// Warnings about `readings`, which were written as `words`.
-pub(super) fn on(readings: &[Reading], words: &[&str]) -> Vec<String> {
-    let [second, minute, hour, day, month, weekday] = readings else { return Vec::new() };
+/// Warnings about `specs`, which were written as `words`.
+pub(super) fn on(specs: &[FieldSpec], words: &[&str]) -> Vec<String> {
+    let [second, minute, hour, day, month, weekday] = specs else { return Vec::new() };
     let mut warnings = Vec::new();
 
     if second.is_full(Field::Second) {
@@ -17,8 +17,8 @@ pub(super) fn on(readings: &[Reading], words: &[&str]) -> Vec<String> {
         };
         warnings.push(format!("{often}; to fire once a minute, begin with 0: \"0 {rest}\""));
     }
-    for (field, reading) in Field::ALL.into_iter().zip(readings) {
-        warnings.extend(uneven(field, reading));
+    for (field, spec) in Field::ALL.into_iter().zip(specs) {
+        warnings.extend(uneven(field, spec));
     }
     if !day.unrestricted && !weekday.unrestricted {
         warnings.push(
@@ -42,8 +42,8 @@ pub(super) fn on(readings: &[Reading], words: &[&str]) -> Vec<String> {
     warnings
 }
 
-fn uneven(field: Field, reading: &Reading) -> Option<String> {
-    let (step, first, last) = reading.uneven?;
+fn uneven(field: Field, spec: &FieldSpec) -> Option<String> {
+    let (step, first, last) = spec.uneven?;
     let name = field.name();
     let hint = match field {
         Field::Second => format!("; to fire every {step} seconds, write every = \"{step}s\""),
@@ -55,11 +55,11 @@ fn uneven(field: Field, reading: &Reading) -> Option<String> {
 }
 
 /// The error for an expression that no date matches.
-pub(super) fn never(readings: &[Reading], words: &[&str]) -> ScheduleError {
+pub(super) fn never(specs: &[FieldSpec], words: &[&str]) -> ScheduleError {
     let [.., day, month, weekday] = words else {
         return ScheduleError::new("the schedule never fires");
     };
-    let hint = match readings {
+    let hint = match specs {
         [_, _, _, days, months, _] if days.ends().is_some_and(|(first, _)| first > longest_month(months)) => {
             "the month has no such day; write L for its last day"
         }
@@ -71,15 +71,15 @@ pub(super) fn never(readings: &[Reading], words: &[&str]) -> ScheduleError {
 }
 
 /// The lengths of the months that `month` names, with a February of so many days.
-fn lengths(month: &Reading, february: u32) -> impl Iterator<Item = u32> {
+fn lengths(month: &FieldSpec, february: u32) -> impl Iterator<Item = u32> {
     let lengths = [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
     (1..).zip(lengths).filter(|(number, _)| month.values & (1 << number) != 0).map(|(_, length)| length)
 }
 
-fn longest_month(month: &Reading) -> u32 {
+fn longest_month(month: &FieldSpec) -> u32 {
     lengths(month, 29).max().unwrap_or(31)
 }
 
-fn shortest_month(month: &Reading) -> u32 {
+fn shortest_month(month: &FieldSpec) -> u32 {
     lengths(month, 28).min().unwrap_or(31)
 }

@@ -6,7 +6,7 @@ use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Timelike, Utc};
 use chrono_tz::Tz;
 use croner::parser::{CronParser, Seconds, Year};
 
-use super::field::{Field, Reader, Reading};
+use super::field::{Field, FieldReader, FieldSpec};
 use super::wall::{Face, Shown, change_between, shown, wall};
 use super::{ScheduleError, advice, dialect};
 use crate::firing::JobName;
@@ -32,24 +32,24 @@ impl Cron {
         let words = dialect::fields(expr)?;
         let without_second = if words.len() == 5 { Some("0") } else { None };
         let fields = without_second.into_iter().chain(words.iter().copied());
-        let readings = Field::ALL
+        let specs = Field::ALL
             .into_iter()
             .zip(fields)
-            .map(|(field, text)| Reader::read(field, text, job))
-            .collect::<Result<Vec<Reading>, _>>()?;
+            .map(|(field, text)| FieldReader::read(field, text, job))
+            .collect::<Result<Vec<FieldSpec>, _>>()?;
 
-        let spelled = spell(&readings);
+        let spelled = spell(&specs);
         let calendar = CronParser::builder()
             .seconds(Seconds::Required)
             .year(Year::Disallowed)
             .build()
             .parse(&spelled)
             .map_err(|error| ScheduleError::new(format!("{expr:?} cannot be read: {error}")))?;
-        let repeats = readings.iter().take(3).any(|reading| reading.repeats);
-        let warnings = advice::on(&readings, &words);
+        let repeats = specs.iter().take(3).any(|spec| spec.repeats);
+        let warnings = advice::on(&specs, &words);
         let cron = Self { zone, spelled, repeats, calendar, warnings };
         if !cron.ever_fires() {
-            return Err(advice::never(&readings, &words));
+            return Err(advice::never(&specs, &words));
         }
         Ok(cron)
     }
@@ -159,10 +159,10 @@ impl Hash for Cron {
 ///
 /// For croner a day field is unrestricted only if it is `*`. For us it is if it begins with `*`, as in the
 /// first cron. Then both day fields must match; croner's sign for that is `+`.
-fn spell(readings: &[Reading]) -> String {
+fn spell(specs: &[FieldSpec]) -> String {
     let mut words: Vec<String> =
-        Field::ALL.into_iter().zip(readings).map(|(field, reading)| reading.spelled(field)).collect();
-    if let [.., day, _, weekday] = readings
+        Field::ALL.into_iter().zip(specs).map(|(field, spec)| spec.spelled(field)).collect();
+    if let [.., day, _, weekday] = specs
         && (day.unrestricted || weekday.unrestricted)
         && words[3] != "*"
         && words[5] != "*"

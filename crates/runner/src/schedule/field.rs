@@ -73,7 +73,7 @@ impl Field {
 
 /// What one field says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Reading {
+pub(super) struct FieldSpec {
     /// Bit n: the field names the value n. Sunday is 0.
     pub(super) values: u64,
     /// Days that depend on the month: `L`, `LW`, `15W`, `1#2`, `5L`, with numbers for names.
@@ -86,7 +86,7 @@ pub(super) struct Reading {
     pub(super) uneven: Option<(u8, u8, u8)>,
 }
 
-impl Reading {
+impl FieldSpec {
     /// Whether it names every value of the field.
     pub(super) fn is_full(&self, field: Field) -> bool {
         let (low, high) = field.bounds();
@@ -111,45 +111,45 @@ impl Reading {
 
 /// Reads fields of one expression; `job` seeds `H`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reader<'a> {
+pub(super) struct FieldReader<'a> {
     field: Field,
     text: &'a str,
     job: Option<&'a JobName>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> FieldReader<'a> {
     /// Reads `text` as `field`.
     pub(super) fn read(
         field: Field,
         text: &'a str,
         job: Option<&'a JobName>,
-    ) -> Result<Reading, ScheduleError> {
+    ) -> Result<FieldSpec, ScheduleError> {
         let reader = Self { field, text, job };
         let upper = text.to_ascii_uppercase();
-        let mut reading = Reading { unrestricted: upper.starts_with('*'), ..Reading::default() };
+        let mut spec = FieldSpec { unrestricted: upper.starts_with('*'), ..FieldSpec::default() };
         if upper == "?" {
             if !field.is_day() {
                 return Err(reader.wrong("`?` is for a day only; write * for every value"));
             }
-            reading.unrestricted = true;
-            reader.walk(&mut reading, field.bounds(), 1)?;
-            return Ok(reading);
+            spec.unrestricted = true;
+            reader.walk(&mut spec, field.bounds(), 1)?;
+            return Ok(spec);
         }
         for item in upper.split(',') {
-            reader.item(&mut reading, item)?;
+            reader.item(&mut spec, item)?;
         }
-        if reading.special.iter().any(|s| s == "L") && reading.special.iter().any(|s| s == "LW") {
+        if spec.special.iter().any(|s| s == "L") && spec.special.iter().any(|s| s == "LW") {
             return Err(reader.wrong("L and LW in one list are not supported; declare two jobs"));
         }
-        Ok(reading)
+        Ok(spec)
     }
 
-    fn item(&self, reading: &mut Reading, item: &str) -> Result<(), ScheduleError> {
+    fn item(&self, spec: &mut FieldSpec, item: &str) -> Result<(), ScheduleError> {
         if item.is_empty() {
             return Err(self.wrong("an item of the list is empty; remove the extra comma"));
         }
         if let Some(special) = self.special(item)? {
-            reading.special.push(special);
+            spec.special.push(special);
             return Ok(());
         }
         let (body, step) = match item.split_once('/') {
@@ -158,43 +158,43 @@ impl<'a> Reader<'a> {
         };
         let (low, high) = self.field.bounds();
         if body == "*" {
-            reading.repeats = true;
-            self.walk(reading, (low, high), step.unwrap_or(1))?;
+            spec.repeats = true;
+            self.walk(spec, (low, high), step.unwrap_or(1))?;
         } else if let Some(range) = body.strip_prefix('H') {
-            self.hashed(reading, range, step)?;
+            self.hashed(spec, range, step)?;
         } else if let Some((from, to)) = body.split_once('-') {
-            self.walk(reading, self.range(from, to)?, step.unwrap_or(1))?;
+            self.walk(spec, self.range(from, to)?, step.unwrap_or(1))?;
         } else {
             let from = self.value(body)?;
             match step {
-                Some(step) => self.walk(reading, (from, high.max(from)), step)?,
-                None => reading.values |= self.bit(from),
+                Some(step) => self.walk(spec, (from, high.max(from)), step)?,
+                None => spec.values |= self.bit(from),
             }
         }
-        reading.repeats |= step.is_some();
+        spec.repeats |= step.is_some();
         Ok(())
     }
 
     /// Adds every `step`th value of a range.
-    fn walk(&self, reading: &mut Reading, (from, to): (u8, u8), step: u8) -> Result<(), ScheduleError> {
+    fn walk(&self, spec: &mut FieldSpec, (from, to): (u8, u8), step: u8) -> Result<(), ScheduleError> {
         if step > 1 && step > to - from {
             return Err(self.too_wide(from, to, step.into()));
         }
         let mut last = from;
         for value in (from..=to).step_by(step.into()) {
-            reading.values |= self.bit(value);
+            spec.values |= self.bit(value);
             last = value;
         }
         let (low, high) = self.field.bounds();
         let goes_round = step > 1 && to == high;
         if goes_round && (from - low) + (high - last) + 1 != step {
-            reading.uneven = Some((step, from, last));
+            spec.uneven = Some((step, from, last));
         }
         Ok(())
     }
 
     /// `H`, `H(a-b)`, with or without a step: a value that the job's name decides.
-    fn hashed(&self, reading: &mut Reading, range: &str, step: Option<u8>) -> Result<(), ScheduleError> {
+    fn hashed(&self, spec: &mut FieldSpec, range: &str, step: Option<u8>) -> Result<(), ScheduleError> {
         let (low, high) = match (range, self.field) {
             // So that it exists in every month.
             ("", Field::Day) => (1, 28),
@@ -222,10 +222,10 @@ impl<'a> Reader<'a> {
         match step {
             Some(step) => {
                 for value in (from..=high).step_by(step.into()) {
-                    reading.values |= self.bit(value);
+                    spec.values |= self.bit(value);
                 }
             }
-            None => reading.values |= self.bit(from),
+            None => spec.values |= self.bit(from),
         }
         Ok(())
     }

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::findings::{Finding, Spot};
 use super::key_path::KeyPath;
+use super::known_keys::KnownKeys;
 use super::lines::{header_before, line_of, line_start, normal_header};
-use super::vocabulary::Vocabulary;
 
 /// The problem of the repeated key at `bytes`, which is a header (`is_header`) or sets a value.
 ///
@@ -45,10 +45,10 @@ pub(crate) fn finding(text: &str, bytes: Range<usize>, is_header: bool) -> Findi
 /// The bytes of the value of a repeated key that ends at `key_end`: to the end of its line, and the
 /// lines below that begin neither a key nor a table. The tree does not have the value, so no rule says
 /// whether it may be shown: it is hidden.
-pub(crate) fn value(text: &str, vocabulary: Vocabulary, key_end: usize) -> Range<usize> {
+pub(crate) fn value(text: &str, known_keys: KnownKeys, key_end: usize) -> Range<usize> {
     let line_end = key_end + text[key_end..].find('\n').unwrap_or(text.len() - key_end);
     let start = match text[key_end..line_end].find('=') {
-        Some(equals) if !vocabulary.is_plain(line_of(text, key_end)) => key_end + equals + 1,
+        Some(equals) if !known_keys.is_plain(line_of(text, key_end)) => key_end + equals + 1,
         _ => return line_end..line_end,
     };
     let mut end = line_end;

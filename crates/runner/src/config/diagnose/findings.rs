@@ -66,8 +66,8 @@ impl Findings {
     }
 
     /// Everything that was found.
-    pub(crate) fn into_found(self) -> Found {
-        Found {
+    pub(crate) fn into_collected(self) -> Collected {
+        Collected {
             problems: self.problems.into_inner(),
             warnings: self.warnings.into_inner(),
             secrets: self.secrets.into_inner(),
@@ -78,7 +78,7 @@ impl Findings {
 
 /// Everything that a load found, in no order.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct Collected {
     pub(crate) problems: HashSet<Finding>,
     pub(crate) warnings: HashSet<Finding>,
     pub(crate) secrets: BTreeSet<String>,

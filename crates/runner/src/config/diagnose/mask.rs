@@ -6,8 +6,8 @@ use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 use unicode_width::UnicodeWidthChar;
 
+use super::known_keys::KnownKeys;
 use super::telling::{is_telling, is_telling_text};
-use super::vocabulary::Vocabulary;
 
 /// Stands where a secret was.
 const HIDDEN: &str = "***";
@@ -17,7 +17,7 @@ const PRIVATE_TABLES: [&str; 2] = ["env", "headers"];
 
 /// Knows the secrets of one file.
 pub(crate) struct Mask {
-    vocabulary: Vocabulary,
+    known_keys: KnownKeys,
     spans: Vec<Range<usize>>,
     words: BTreeSet<String>,
     asked: HashMap<String, bool>,
@@ -26,9 +26,9 @@ pub(crate) struct Mask {
 
 impl Mask {
     /// The secrets written in `tree`, and `resolved`: those that came from elsewhere.
-    pub(crate) fn of(tree: &DeTable<'_>, vocabulary: Vocabulary, resolved: &BTreeSet<String>) -> Self {
+    pub(crate) fn of(tree: &DeTable<'_>, known_keys: KnownKeys, resolved: &BTreeSet<String>) -> Self {
         let mut mask = Self {
-            vocabulary,
+            known_keys,
             spans: Vec::new(),
             words: resolved.clone(),
             asked: HashMap::new(),
@@ -63,12 +63,12 @@ impl Mask {
         }
     }
 
-    /// [`Vocabulary::is_secret`], asked once per key: a file of many jobs repeats a few keys many times.
+    /// [`KnownKeys::is_secret`], asked once per key: a file of many jobs repeats a few keys many times.
     fn tells(&mut self, key: &str) -> bool {
         if let Some(known) = self.asked.get(key) {
             return *known;
         }
-        let tells = self.vocabulary.is_secret(key);
+        let tells = self.known_keys.is_secret(key);
         self.asked.insert(key.to_owned(), tells);
         tells
     }
@@ -149,13 +149,13 @@ impl Mask {
     }
 
     fn is_plain(&self, line: &str) -> bool {
-        self.vocabulary.is_plain(line) && self.scrub(line) == line
+        self.known_keys.is_plain(line) && self.scrub(line) == line
     }
 
     /// What is hidden of a line of a broken file: the value of a key that is known, otherwise all of it.
     fn doubtful_part(&self, text: &str, line: &Range<usize>) -> Range<usize> {
         let shown = &text[line.clone()];
-        let equals = shown.find('=').filter(|_| self.vocabulary.key_of(shown).is_some());
+        let equals = shown.find('=').filter(|_| self.known_keys.key_of(shown).is_some());
         equals.map_or(line.start, |equals| line.start + equals + 1)..line.end
     }
 
@@ -198,11 +198,11 @@ fn columns_of(c: char) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::keys::VOCABULARY;
+    use crate::config::keys::KNOWN_KEYS;
 
     fn shown(text: &str, blunt: bool) -> Vec<String> {
         let tree = DeTable::parse_recoverable(text).0;
-        let mask = Mask::of(tree.get_ref(), VOCABULARY, &BTreeSet::new());
+        let mask = Mask::of(tree.get_ref(), KNOWN_KEYS, &BTreeSet::new());
         let mask = if blunt { mask.blunt() } else { mask };
         let mut start = 0;
         let mut lines = Vec::new();
@@ -243,7 +243,7 @@ mod tests {
     fn columns_are_those_of_what_is_shown() {
         let text = "说 = 'x', url = 'abcdef'";
         let tree = DeTable::parse_recoverable("url = 1").0;
-        let mut mask = Mask::of(tree.get_ref(), VOCABULARY, &BTreeSet::new());
+        let mut mask = Mask::of(tree.get_ref(), KNOWN_KEYS, &BTreeSet::new());
         let at = text.find("'abcdef'").expect("there");
         mask.spans = std::iter::once(at..text.len()).collect();
         assert_eq!(
@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn messages_lose_every_secret_longest_first() {
         let words = BTreeSet::from(["hunter2".to_owned(), "hunter2-and-more".to_owned(), "ab".to_owned()]);
-        let mask = Mask::of(&DeTable::new(), VOCABULARY, &words);
+        let mask = Mask::of(&DeTable::new(), KNOWN_KEYS, &words);
         assert_eq!(mask.scrub("got \"hunter2-and-more\" and hunter2, ab"), "got \"***\" and ***, ab");
     }
 }

@@ -9,9 +9,9 @@ use toml::de::{DeTable, DeValue};
 
 use super::findings::{Finding, Spot};
 use super::key_path::KeyPath;
+use super::known_keys::KnownKeys;
 use super::mask::Mask;
 use super::problem::{Place, Problem, Quote};
-use super::vocabulary::Vocabulary;
 
 /// The text of the file, and which keys the environment set instead.
 #[derive(Clone)]
@@ -22,16 +22,16 @@ pub struct SourceMap {
     lines: Arc<[usize]>,
     variables: BTreeMap<KeyPath, String>,
     secrets: BTreeSet<String>,
-    vocabulary: Vocabulary,
+    known_keys: KnownKeys,
 }
 
 impl SourceMap {
     /// The map of `text`, which was read from `file`.
-    pub(crate) fn new(file: String, text: Arc<str>, vocabulary: Vocabulary) -> Self {
+    pub(crate) fn new(file: String, text: Arc<str>, known_keys: KnownKeys) -> Self {
         let after_newline = text.match_indices('\n').map(|(at, _)| at + 1);
         let lines = std::iter::once(0).chain(after_newline).collect();
         let (variables, secrets) = (BTreeMap::new(), BTreeSet::new());
-        Self { file, text, lines, variables, secrets, vocabulary }
+        Self { file, text, lines, variables, secrets, known_keys }
     }
 
     /// The same, knowing which variable set which key.
@@ -72,7 +72,7 @@ impl SourceMap {
 
     /// The mask of this file's secrets.
     pub(crate) fn mask(&self, tree: &DeTable<'_>) -> Mask {
-        Mask::of(tree, self.vocabulary, &self.secrets)
+        Mask::of(tree, self.known_keys, &self.secrets)
     }
 
     /// Looks up the place of a finding. `tree` is the tree of this map's text.

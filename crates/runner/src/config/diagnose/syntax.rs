@@ -6,8 +6,8 @@ use toml::de::DeTable;
 
 use super::duplicate;
 use super::findings::{Finding, Findings, Spot};
+use super::known_keys::KnownKeys;
 use super::lines::{header_before, line_of};
-use super::vocabulary::Vocabulary;
 
 /// How far a tree may be relied on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(crate) struct Parsed<'t> {
 }
 
 /// The tree of `text`. What is wrong with the text is reported.
-pub(crate) fn parse<'t>(text: &'t str, vocabulary: Vocabulary, findings: &Findings) -> Parsed<'t> {
+pub(crate) fn parse<'t>(text: &'t str, known_keys: KnownKeys, findings: &Findings) -> Parsed<'t> {
     let (tree, errors) = DeTable::parse_recoverable(text);
     let mut parsed = Parsed { tree: tree.into_inner(), health: Health::Readable, left_out: Vec::new() };
     let mut broken_line = None;
@@ -39,7 +39,7 @@ pub(crate) fn parse<'t>(text: &'t str, vocabulary: Vocabulary, findings: &Findin
         if error.message() == "duplicate key" {
             let header = header_before(text, at);
             let is_header = line_of(text, at).trim_start().starts_with('[');
-            parsed.left_out.push(duplicate::value(text, vocabulary, bytes.end));
+            parsed.left_out.push(duplicate::value(text, known_keys, bytes.end));
             // Every key of a repeated table is a duplicate too; one problem for the table is enough.
             if is_header || repeated_header != Some(header) {
                 findings.problem(duplicate::finding(text, bytes, is_header));
@@ -54,14 +54,14 @@ pub(crate) fn parse<'t>(text: &'t str, vocabulary: Vocabulary, findings: &Findin
         }
         broken_line = Some(line.as_ptr());
         let (message, hint) = if error.message().starts_with("string values must be quoted") {
-            let bare = text.get(bytes.clone()).filter(|_| vocabulary.is_plain(line));
+            let bare = text.get(bytes.clone()).filter(|_| known_keys.is_plain(line));
             ("text needs quotes".to_owned(), bare.map(|bare| format!("write \"{bare}\"")))
         } else {
             parsed.health = Health::Broken;
             (format!("this is not TOML: {}", error.message()), None)
         };
         findings.problem(Finding {
-            path: vocabulary.key_at(text, at),
+            path: known_keys.key_at(text, at),
             spot: Spot::Bytes(bytes),
             message,
             hint,

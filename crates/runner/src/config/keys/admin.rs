@@ -7,7 +7,7 @@ use config::Value;
 use super::row::{Built, Key, keys};
 use crate::config::diagnose::Exposure;
 use crate::config::secret::Secret;
-use crate::config::value::{Fault, text};
+use crate::config::value::{BadValue, text};
 
 /// What to write as `listen`.
 pub(crate) const LISTEN_EXAMPLE: &str = "write for example listen = \"127.0.0.1:8080\"";
@@ -26,9 +26,9 @@ keys! { "admin":
         .refuses("any value: it is not built yet, and no request changes anything");
 }
 
-fn listen(value: &Value) -> Result<SocketAddr, Fault> {
+fn listen(value: &Value) -> Result<SocketAddr, BadValue> {
     let address = text(value)?;
     address
         .parse()
-        .map_err(|_| Fault::new(format!("{address:?} is not an address and a port")).hint(LISTEN_EXAMPLE))
+        .map_err(|_| BadValue::new(format!("{address:?} is not an address and a port")).hint(LISTEN_EXAMPLE))
 }

@@ -12,7 +12,7 @@ use super::row::{Built, Key, keys};
 use crate::config::budget::MOST_RENEWALS;
 use crate::config::diagnose::{Exposure, hints};
 use crate::config::duration::{at_least, duration};
-use crate::config::value::{Fault, Table, boolean, table, text, whole, word};
+use crate::config::value::{BadValue, Table, boolean, table, text, whole, word};
 use crate::config::walk::Walk;
 use crate::config::zone::zone;
 use crate::firing::Delivery;
@@ -175,16 +175,16 @@ fn millis(duration: Duration) -> serde_json::Value {
 }
 
 /// An instant with its offset.
-fn instant(value: &Value) -> Result<DateTime<Utc>, Fault> {
+fn instant(value: &Value) -> Result<DateTime<Utc>, BadValue> {
     let text = text(value)?;
     DateTime::parse_from_rfc3339(text.trim()).map(|at| at.to_utc()).map_err(|_| {
-        Fault::new(format!("{text:?} is not a time with its offset"))
+        BadValue::new(format!("{text:?} is not a time with its offset"))
             .hint("write for example 2026-06-01T00:00:00Z or 2026-06-01T02:00:00+02:00")
     })
 }
 
 /// The name of one of the kinds.
-fn kind(value: &Value, walk: &Walk<'_>) -> Result<String, Fault> {
+fn kind(value: &Value, walk: &Walk<'_>) -> Result<String, BadValue> {
     let kind = text(value)?;
     let known = || walk.kind_names.iter().map(String::as_str);
     if known().any(|known| known == kind) {
@@ -194,5 +194,5 @@ fn kind(value: &Value, walk: &Walk<'_>) -> Result<String, Fault> {
         Some(nearest) => format!("did you mean \"{nearest}\"?"),
         None => format!("the kinds are {}", walk.kind_names.join(", ")),
     };
-    Err(Fault::new(format!("unknown kind {kind:?}")).hint(hint))
+    Err(BadValue::new(format!("unknown kind {kind:?}")).hint(hint))
 }

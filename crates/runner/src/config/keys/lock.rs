@@ -10,7 +10,7 @@ use crate::config::budget::{LONGEST_TTL, SHORTEST_TTL};
 use crate::config::diagnose::Exposure;
 use crate::config::duration::at_least;
 use crate::config::secret::Secret;
-use crate::config::value::Fault;
+use crate::config::value::BadValue;
 
 keys! { "lock":
     URL: Secret = Key::new("url", "secret", |value, walk| address::lock(walk.resolver.secret(value)?),
@@ -26,13 +26,13 @@ keys! { "lock":
 }
 
 /// A ttl, of `[lock]` or of a job.
-pub(crate) fn ttl(value: &Value) -> Result<Duration, Fault> {
+pub(crate) fn ttl(value: &Value) -> Result<Duration, BadValue> {
     let why = "below one second, network timeouts and a busy machine would lose leases that are held";
     let ttl = at_least(value, SHORTEST_TTL, why)?;
     if ttl > LONGEST_TTL {
         let message = "a ttl is at most a day: when the owner of a firing is lost, another waits that long";
         return Err(
-            Fault::new(message).hint("for long runs set timeout: the lease is renewed while they run")
+            BadValue::new(message).hint("for long runs set timeout: the lease is renewed while they run")
         );
     }
     Ok(ttl)

@@ -5,7 +5,7 @@ use tracing::level_filters::LevelFilter;
 
 use super::row::{Key, keys};
 use crate::config::settings::LogFormat;
-use crate::config::value::{Fault, text, word};
+use crate::config::value::{BadValue, text, word};
 
 keys! { "log":
     FORMAT: LogFormat = Key::new("format", "one of", |value, _| word(value),
@@ -19,7 +19,7 @@ keys! { "log":
         .refuses("other words");
 }
 
-fn level(value: &Value) -> Result<LevelFilter, Fault> {
+fn level(value: &Value) -> Result<LevelFilter, BadValue> {
     const LEVELS: [(&str, LevelFilter); 6] = [
         ("trace", LevelFilter::TRACE),
         ("debug", LevelFilter::DEBUG),
@@ -31,6 +31,6 @@ fn level(value: &Value) -> Result<LevelFilter, Fault> {
     let word = text(value)?;
     match LEVELS.iter().find(|(name, _)| *name == word) {
         Some((_, level)) => Ok(*level),
-        None => Err(Fault::unknown_word(word, &LEVELS.map(|(name, _)| name))),
+        None => Err(BadValue::unknown_word(word, &LEVELS.map(|(name, _)| name))),
     }
 }

@@ -19,7 +19,7 @@ pub(crate) mod runner;
 #[cfg(test)]
 mod tests;
 
-use super::diagnose::{Exposure, Vocabulary};
+use super::diagnose::{Exposure, KnownKeys};
 use super::settings::JobSpec;
 pub(crate) use row::{DefaultValue, Key, Keys};
 
@@ -32,7 +32,7 @@ pub(crate) const SECTIONS: [Keys; 6] =
 const INNER: [Keys; 1] = [backoff::KEYS];
 
 /// What may be shown of which key, for the part that draws problems.
-pub(crate) const VOCABULARY: Vocabulary = Vocabulary { is_table, exposure };
+pub(crate) const KNOWN_KEYS: KnownKeys = KnownKeys { is_table, exposure };
 
 /// Whether a name stands at the top of the file: as a section, or as the table of all jobs.
 fn is_table(name: &str) -> bool {

@@ -4,7 +4,7 @@ use config::{Value, ValueKind};
 
 use crate::config::diagnose::Exposure;
 use crate::config::settings::JobSpec;
-use crate::config::value::Fault;
+use crate::config::value::BadValue;
 use crate::config::walk::Walk;
 
 /// The keys of one table of the file.
@@ -36,7 +36,7 @@ pub(crate) struct Key<T> {
 }
 
 /// Reads a value, or says what is wrong with it.
-pub(crate) type Parse<T> = fn(&Value, &Walk<'_>) -> Result<T, Fault>;
+pub(crate) type Parse<T> = fn(&Value, &Walk<'_>) -> Result<T, BadValue>;
 
 /// What is known of a key, apart from how its value is read.
 #[derive(Clone, Copy, Debug)]
@@ -162,11 +162,11 @@ impl<T> Key<T> {
 impl Row {
     /// Why a value that could be read is refused all the same; `None` when it is built. `dotted` is
     /// the whole path of the key.
-    pub(crate) fn refusal(&self, dotted: &str, value: &Value) -> Option<Fault> {
+    pub(crate) fn refusal(&self, dotted: &str, value: &Value) -> Option<BadValue> {
         let built = match self.built {
             Built::All => return None,
             Built::Nothing(why) => {
-                return Some(Fault::new(format!("{dotted} is not built yet: {why}")).hint("leave it out"));
+                return Some(BadValue::new(format!("{dotted} is not built yet: {why}")).hint("leave it out"));
             }
             Built::Only(built) => built,
         };
@@ -178,7 +178,7 @@ impl Row {
             return None;
         }
         let hint = format!("leave it out, or write {}", built.join(" or "));
-        Some(Fault::new(format!("{} = {written} is not built yet", self.name)).hint(hint))
+        Some(BadValue::new(format!("{} = {written} is not built yet", self.name)).hint(hint))
     }
 }
 

@@ -8,7 +8,7 @@ use config::Value;
 
 use super::row::{Key, keys};
 use crate::config::duration::duration;
-use crate::config::value::{Fault, text, whole};
+use crate::config::value::{BadValue, text, whole};
 use crate::config::zone::zone;
 
 keys! { "runner":
@@ -33,7 +33,7 @@ keys! { "runner":
 }
 
 /// It stands in lock keys, in rows and in idempotency keys, where other characters have a meaning.
-fn namespace(value: &Value) -> Result<Arc<str>, Fault> {
+fn namespace(value: &Value) -> Result<Arc<str>, BadValue> {
     let name = text(value)?;
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     let starts_well = name.starts_with(|c: char| c.is_ascii_alphanumeric());
@@ -42,5 +42,5 @@ fn namespace(value: &Value) -> Result<Arc<str>, Fault> {
     }
     let rule =
         "a namespace has at most 100 letters, digits, '.', '_' and '-', and begins with a letter or digit";
-    Err(Fault::new(format!("{name:?} is not a namespace")).hint(rule))
+    Err(BadValue::new(format!("{name:?} is not a namespace")).hint(rule))
 }

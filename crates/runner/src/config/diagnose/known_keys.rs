@@ -18,14 +18,14 @@ pub(crate) enum Exposure {
 /// The keys and tables that are known. Where the file is not TOML no parser says what a line is; a
 /// guess is then good enough to name a key, and never good enough to show a value.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Vocabulary {
+pub(crate) struct KnownKeys {
     /// Whether a name stands at the top of a file.
     pub(crate) is_table: fn(&str) -> bool,
     /// The rule for the value of a key; `None` for a key that is not known.
     pub(crate) exposure: fn(&str) -> Option<Exposure>,
 }
 
-impl Vocabulary {
+impl KnownKeys {
     /// Whether the value of this key is a secret, by its name alone.
     pub(crate) fn is_secret(self, key: &str) -> bool {
         match (self.exposure)(key) {
@@ -100,7 +100,7 @@ fn is_end(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::keys::VOCABULARY;
+    use crate::config::keys::KNOWN_KEYS;
 
     #[test]
     fn only_lines_that_are_known_to_be_harmless_are_plain() {
@@ -116,7 +116,7 @@ mod tests {
             "",
             "  },",
         ] {
-            assert!(VOCABULARY.is_plain(plain), "{plain:?}");
+            assert!(KNOWN_KEYS.is_plain(plain), "{plain:?}");
         }
         for doubtful in [
             "url = 'x",
@@ -134,14 +134,14 @@ mod tests {
             "[jobs.a]x",
             "[jobs.a] x = 1",
         ] {
-            assert!(!VOCABULARY.is_plain(doubtful), "{doubtful:?}");
+            assert!(!KNOWN_KEYS.is_plain(doubtful), "{doubtful:?}");
         }
     }
 
     #[test]
     fn a_key_is_named_when_it_is_one_of_ours() {
         let text = "[jobs.a]\nevery = 5\nhunter2 = 1\n[hunter2]\nttl = 3\n";
-        let key = |line: &str| VOCABULARY.key_at(text, text.find(line).expect("there")).to_string();
+        let key = |line: &str| KNOWN_KEYS.key_at(text, text.find(line).expect("there")).to_string();
         assert_eq!(key("every"), "jobs.a.every");
         assert_eq!(key("hunter2 ="), "jobs.a");
         assert_eq!(key("ttl"), "ttl");
@@ -150,10 +150,10 @@ mod tests {
     #[test]
     fn a_key_of_the_table_is_judged_by_its_row_and_another_by_its_name() {
         for secret in ["url", "token", "password", "pasword", "API-KEY", "my_secret_thing"] {
-            assert!(VOCABULARY.is_secret(secret), "{secret}");
+            assert!(KNOWN_KEYS.is_secret(secret), "{secret}");
         }
         for harmless in ["kind", "timeout", "description", "colour"] {
-            assert!(!VOCABULARY.is_secret(harmless), "{harmless}");
+            assert!(!KNOWN_KEYS.is_secret(harmless), "{harmless}");
         }
     }
 }
