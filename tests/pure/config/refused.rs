@@ -233,7 +233,7 @@ fn numbers_out_of_range_and_of_the_wrong_type_are_refused() {
     refused("max_attempts = \"3\"", "jobs.a.max_attempts", "expected a whole number, found text", "");
     refused("max_attempts = 2.5", "jobs.a.max_attempts", "expected a whole number, found a number", "");
     refused("max_renewals = 99999999999999999999", "jobs.a.max_renewals", "too large", "");
-    refused("enabled = \"no\"", "jobs.a.enabled", "expected true or false, found text", "");
+    refused("enabled = \"no\"", "jobs.a.enabled", "expected a boolean (true or false), found text", "");
     refused("description = 5", "jobs.a.description", "expected text", "");
 }
 

@@ -229,7 +229,7 @@ fn exclusive_attempts(
             format!("delivery = \"at_most_once\" excludes max_attempts = {attempts}"),
             "write max_attempts = 1, or delivery = \"at_least_once\"",
         )),
-        _ => Ok(()),
+        (Delivery::AtMostOnce | Delivery::AtLeastOnce, _) => Ok(()),
     }
 }
 

@@ -55,7 +55,7 @@ impl Config {
         let Collected { problems, warnings, secrets, secret_env } = findings.into_collected();
         let source = source.with_variables(variables).with_secrets(secrets);
         let mask = source.mask(&tree).hiding(left_out);
-        let mask = if health == Health::Broken { mask.blunt() } else { mask };
+        let mask = if health == Health::Broken { mask.strict() } else { mask };
         let problems = problems.into_iter().map(|finding| source.place(&tree, &mask, finding)).collect();
         let warnings = warnings.into_iter().map(|finding| source.place(&tree, &mask, finding)).collect();
         let config = walked.and_then(|walked| walked.into_config(warnings, secret_env, source.clone()));

@@ -119,7 +119,7 @@ pub(crate) fn boolean(value: &Value) -> Result<bool, BadValue> {
         (ValueKind::Boolean(boolean), _) => Ok(*boolean),
         (_, Some("true")) => Ok(true),
         (_, Some("false")) => Ok(false),
-        _ => Err(BadValue::new(format!("expected true or false, found {}", describe(value)))),
+        _ => Err(BadValue::new(format!("expected a boolean (true or false), found {}", describe(value)))),
     }
 }
 

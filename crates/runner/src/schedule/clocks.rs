@@ -56,11 +56,15 @@ impl DstNote {
         let effect = match shown(zone, wall(zone, firing)) {
             Shown::Twice(first, _) if first == firing => match cron {
                 Some(cron) if !cron.follows_elapsed_time() => DstEffect::FirstOnly,
-                _ => DstEffect::FirstOfTwo,
+                Some(_) | None => DstEffect::FirstOfTwo,
             },
             Shown::Twice(..) => DstEffect::SecondOfTwo,
-            _ if firing == change && cron.is_some_and(|cron| !cron.names(firing)) => DstEffect::Moved,
-            _ => DstEffect::SameDay,
+            Shown::Once(_) | Shown::Never(_)
+                if firing == change && cron.is_some_and(|cron| !cron.names(firing)) =>
+            {
+                DstEffect::Moved
+            }
+            Shown::Once(_) | Shown::Never(_) => DstEffect::SameDay,
         };
         Some(Self { change, from: change.naive_utc() + ahead, to: wall(zone, change), effect })
     }

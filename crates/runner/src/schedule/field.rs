@@ -65,7 +65,7 @@ impl Field {
         let (names, first): (&[&str], u8) = match self {
             Self::Month => (&MONTHS, 1),
             Self::Weekday => (&WEEKDAYS, 0),
-            _ => return None,
+            Self::Second | Self::Minute | Self::Hour | Self::Day => return None,
         };
         (first..).zip(names).find(|(_, name)| **name == text).map(|(value, _)| value)
     }
@@ -314,7 +314,7 @@ impl<'a> FieldReader<'a> {
                     None => Ok(None),
                 }
             }
-            _ => Ok(None),
+            Field::Second | Field::Minute | Field::Hour | Field::Month => Ok(None),
         }
     }
 

@@ -116,7 +116,7 @@ impl Timetable {
             zone,
             match &self.rule {
                 Rule::Cron(cron) if cron.zone() == zone => Some(cron),
-                _ => None,
+                Rule::Cron(_) | Rule::Every(_) | Rule::At(_) => None,
             },
         )
     }

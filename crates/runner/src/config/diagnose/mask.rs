@@ -21,7 +21,7 @@ pub(crate) struct Mask {
     spans: Vec<Range<usize>>,
     words: BTreeSet<String>,
     asked: HashMap<String, bool>,
-    blunt: bool,
+    strict: bool,
 }
 
 impl Mask {
@@ -32,7 +32,7 @@ impl Mask {
             spans: Vec::new(),
             words: resolved.clone(),
             asked: HashMap::new(),
-            blunt: false,
+            strict: false,
         };
         mask.search(tree, false);
         let passwords: Vec<String> = mask.words.iter().filter_map(|word| password(word)).collect();
@@ -50,8 +50,8 @@ impl Mask {
 
     /// For a file that is not TOML, whose tree may lack any secret: hides everything that is not known
     /// to be harmless.
-    pub(crate) fn blunt(self) -> Self {
-        Self { blunt: true, ..self }
+    pub(crate) fn strict(self) -> Self {
+        Self { strict: true, ..self }
     }
 
     fn search(&mut self, table: &DeTable<'_>, private: bool) {
@@ -102,7 +102,7 @@ impl Mask {
         let mut hidden: Vec<Range<usize>> =
             self.spans[before..].iter().take_while(|span| span.start < line.end).cloned().collect();
         hidden.extend(self.telling_comment(text, &line, &hidden));
-        if self.blunt && !self.is_plain(&text[line.clone()]) {
+        if self.strict && !self.is_plain(&text[line.clone()]) {
             hidden = std::iter::once(self.doubtful_part(text, &line)).collect();
         }
         let mut shown = String::new();
@@ -200,10 +200,10 @@ mod tests {
     use super::*;
     use crate::config::keys::KNOWN_KEYS;
 
-    fn shown(text: &str, blunt: bool) -> Vec<String> {
+    fn shown(text: &str, strict: bool) -> Vec<String> {
         let tree = DeTable::parse_recoverable(text).0;
         let mask = Mask::of(tree.get_ref(), KNOWN_KEYS, &BTreeSet::new());
-        let mask = if blunt { mask.blunt() } else { mask };
+        let mask = if strict { mask.strict() } else { mask };
         let mut start = 0;
         let mut lines = Vec::new();
         for line in text.split('\n') {

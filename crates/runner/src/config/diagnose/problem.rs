@@ -62,7 +62,7 @@ impl Problem {
         writeln!(f, "{heading}: {}{colon}{}", self.key, self.message)?;
         let gutter = match &self.place {
             Place::Line { line, .. } => line.to_string().len(),
-            _ => 1,
+            Place::File { .. } | Place::Variable { .. } => 1,
         };
         match &self.place {
             Place::File { file } => writeln!(f, "{:gutter$}--> {file}", "")?,
