@@ -11,28 +11,28 @@ use crate::registry::BoundJob;
 /// no firing is recorded as missed that another replica may still claim.
 const CLOSED: TimeDelta = TimeDelta::milliseconds(10);
 
-/// The answer at the door.
+/// Whether a firing may go on.
 pub(super) enum Admission {
-    /// Go on, holding this.
+    /// It may go on, with this permit.
     In(OwnedSemaphorePermit),
-    /// The replica is on its way out.
+    /// The replica is shutting down.
     Closed,
     /// The firing's start deadline passed while it waited for a place.
     TooLate,
-    /// It passed while the ledger was away: nothing can be written now.
+    /// It passed while the ledger was away, so no row can be written now.
     LetGo,
 }
 
 impl Executor {
     /// Waits for the ledger to answer and for a free place, as long as the firing may still start.
     ///
-    /// A replica that cannot reach the ledger must not contend: it would fail fastest, so it would
-    /// win the lock again and again and keep the healthy ones from working.
+    /// A replica that cannot reach the ledger must not contend. It would fail faster than the others, win the lock
+    /// again and again, and keep the healthy replicas from working.
     pub(super) async fn admit(&self, job: &BoundJob, pass: &Passage) -> Admission {
         let place = async {
             loop {
                 self.site.pulse.beating().await;
-                // The semaphore is never closed; if it were, the replica would be gone with it.
+                // The semaphore is never closed. If it were, the replica would be gone.
                 let Ok(permit) = self.permits.clone().acquire_owned().await else { return Admission::Closed };
                 if self.site.pulse.is_beating() {
                     return Admission::In(permit);
@@ -51,7 +51,7 @@ impl Executor {
 
     async fn start_deadline(&self, job: &BoundJob, pass: &Passage) {
         match pass.ticket {
-            // Re-runs and catch-ups carry their own expiry in the ledger.
+            // A queued row has its own `expires_at` in the ledger.
             Ticket::Queued(_) => std::future::pending().await,
             Ticket::Fresh(_) => {
                 let deadline = TimeDelta::from_std(job.spec.start_deadline).ok();

@@ -30,13 +30,13 @@ impl Owned {
     }
 }
 
-/// The answer of the ledger, as the corridor goes on with it.
+/// What the corridor does with the ledger's answer.
 pub(super) enum Claimed {
     /// Run it.
     Won(Owned),
     /// Another run of the job is running.
     Overlap,
-    /// It does not run, and a row shall say why.
+    /// It does not run, and a row is to say why.
     Skip(Reason),
     /// It does not run here, or not now.
     No(Step),
@@ -74,7 +74,7 @@ impl Executor {
                     Claimed::Overlap
                 }
                 Claim::TooEarly(wait) if wait <= spec.budget.ttl / 2 => {
-                    // This clock runs ahead. The lock is ours, so nobody else need try.
+                    // This host's clock runs ahead. We hold the lock, so no other replica has to try.
                     tokio::time::sleep(wait).await;
                     continue;
                 }
@@ -90,8 +90,8 @@ impl Executor {
         }
     }
 
-    /// A claim that is ours beyond doubt. Where an answer was lost on the way, some of the lease is
-    /// gone and a sweep may be near: only a heartbeat tells that it is still ours.
+    /// A claim that is certainly ours. If an answer was lost on the way, part of the lease is over and a sweep may be
+    /// near. Then only a heartbeat tells whether the run is still ours.
     async fn owned(&self, job: &BoundJob, pass: &Passage, won: Won, sent: BootInstant) -> Claimed {
         if !pass.unsure {
             return Claimed::Won(Owned { won, leased_at: sent });
@@ -108,8 +108,8 @@ impl Executor {
         }
     }
 
-    /// Unknown is not yes: ask once whether the claim took effect, else let go of the lock and try
-    /// again later under the same `claim_id`, which then finds what it may have written.
+    /// Unknown is not yes. Asks once whether the claim took effect. If that is not known either, gives the lock back
+    /// and tries again later with the same `claim_id`, which finds a row that this claim may have written.
     async fn unknown(
         &self,
         job: &BoundJob,
@@ -136,8 +136,8 @@ impl Executor {
     }
 }
 
-/// Where the lock was ours, the second layer has caught what the first let through: a lock was lost, and
-/// that is worth an alarm. Without a lock, losing here is the ordinary way to lose.
+/// If we held the lock, it was lost somewhere and the ledger has refused a second run. That is worth an alarm.
+/// Without a lock a duplicate is normal.
 fn note_duplicate(job: &BoundJob, pass: &Passage, hold: &Hold, found: &Found) {
     let name = &job.spec.name;
     let owner = found.owner.as_deref().unwrap_or("");
@@ -161,8 +161,8 @@ fn note_duplicate(job: &BoundJob, pass: &Passage, hold: &Hold, found: &Found) {
     }
 }
 
-/// A run keeps the job's lock until it has settled: who holds the lock and meets a run has taken a lock
-/// that was lost.
+/// A run keeps the job's lock until it has settled. So if we hold the lock and meet a run, that run has lost its
+/// lock.
 fn note_overlap(job: &BoundJob, pass: &Passage, hold: &Hold, found: &Found) {
     let name = &job.spec.name;
     let (subject, owner) = (pass.subject(), found.owner.as_deref().unwrap_or(""));

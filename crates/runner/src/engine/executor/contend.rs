@@ -1,4 +1,4 @@
-//! What becomes of a firing that does not get through: the ledger says so, never the lock.
+//! What becomes of a firing that cannot run now. The ledger decides that, never the lock.
 
 use std::time::Duration;
 
@@ -16,9 +16,8 @@ use crate::telemetry;
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 impl Executor {
-    /// The job is busy with something else. If the ledger confirms a run, the overlap policy
-    /// applies; if not, a holder is between settle and release, or dead: try again for at most one
-    /// ttl, then let go.
+    /// Something else holds the job's lock. If the ledger confirms a run, the overlap policy applies. If not, the
+    /// holder is between settle and release, or dead. Then this tries again for at most one ttl, and gives up.
     pub(super) async fn contend(&self, job: &BoundJob, pass: &mut Passage) -> Step {
         if matches!(pass.ticket, Ticket::Fresh(_)) && job.spec.overlap.skips() {
             let reason = Reason::Overlap;
@@ -32,7 +31,7 @@ impl Executor {
         self.wait_or_let_go(job, pass)
     }
 
-    /// The lock's server is away and the job does not run without it: wait up to one ttl, then say so.
+    /// The lock's server is away and the job does not run without a lock. Waits up to one ttl, then records that.
     pub(super) async fn without_lock(&self, job: &BoundJob, pass: &mut Passage) -> Step {
         match self.wait_or_let_go(job, pass) {
             Step::Over(_) => self.skip(job, pass, Reason::LockUnavailable).await,

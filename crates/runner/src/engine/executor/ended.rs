@@ -1,4 +1,4 @@
-//! How a run came to its end, before anybody judges it.
+//! How a run has ended, before it is judged.
 
 use std::any::Any;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::job::JobError;
 use crate::ledger::Effect;
 use crate::rules::Outcome;
 
-/// A run that has truly ended: nothing of it can act any more.
+/// A run that has ended: none of its code can act any more.
 #[derive(Debug)]
 pub(super) struct Ended {
     /// What the code itself did.
@@ -20,7 +20,7 @@ pub(super) struct Ended {
     pub(super) cause: Option<Cause>,
     /// What it left for people.
     pub(super) output: Option<String>,
-    /// Whether it has committed a transaction of its own, and with that its end.
+    /// Whether it has committed a transaction of its own. Such a commit also ends the firing.
     pub(super) effect: Effect,
     pub(super) took: Duration,
     pub(super) span: Span,

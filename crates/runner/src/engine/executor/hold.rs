@@ -19,7 +19,7 @@ use crate::telemetry::{self, LockAnswer, RenewalAnswer};
 /// The first part of every lock key.
 const KEY_PREFIX: &str = "runner";
 
-/// What stands between this firing and another of its job.
+/// What keeps other firings of the job away.
 #[derive(Debug)]
 pub(super) enum Hold {
     /// The lock, kept alive.
@@ -29,13 +29,13 @@ pub(super) enum Hold {
         subject: Option<String>,
         counted: Renewals,
     },
-    /// The lock's server is away and the job may go by the row alone.
+    /// The lock's server is away, and the job may run without a lock.
     LedgerOnly,
-    /// The job asks for no lock.
+    /// The job takes no lock.
     Unlocked,
 }
 
-/// How many of a lock's renewals the metrics know of.
+/// How many renewals of a lock have been counted so far.
 #[derive(Debug, Default)]
 pub(super) struct Renewals {
     renewed: u32,
@@ -43,7 +43,7 @@ pub(super) struct Renewals {
 }
 
 impl Renewals {
-    /// Counts those that have come since the last look.
+    /// Counts the renewals since the last call.
     fn count(&mut self, report: &LeaseReport) {
         telemetry::lock_renewals(RenewalAnswer::Renewed, report.renewals_ok.saturating_sub(self.renewed));
         telemetry::lock_renewals(RenewalAnswer::Failed, report.renewals_failed.saturating_sub(self.failed));
@@ -55,9 +55,9 @@ impl Renewals {
 pub(super) enum Taken {
     /// Go on.
     Hold(Hold),
-    /// Another replica is at this very firing, or has done it.
+    /// Another replica runs this firing, or has run it.
     AtIt,
-    /// Someone holds it for something else: the ledger must say what that means.
+    /// It is held for something else. The ledger has to say what that means.
     Busy,
     /// The lock's server is away and the job does not run without it.
     Unreachable,
@@ -72,7 +72,7 @@ impl Executor {
         let key = match self.lock_key(job, pass.firing()) {
             Ok(key) => key,
             Err(error) => {
-                // Names are checked when the file is loaded, so this is a fault of ours; the row still guards.
+                // Names are checked when the file is loaded, so this is our fault. The row still guards.
                 error!(job = %spec.name, %error, "no lock key can be made; going by the ledger alone");
                 return Taken::Hold(Hold::LedgerOnly);
             }
@@ -93,7 +93,7 @@ impl Executor {
                 telemetry::lock_acquire(&spec.name, LockAnswer::Held);
                 debug!(job = %spec.name, %subject, holder = holder.instance, held_for = holder.subject, "lock held");
                 if remaining.is_none() && !std::mem::replace(&mut pass.told_of_endless_key, true) {
-                    // Ours always expire. This one would hold the job up until somebody looks.
+                    // Our keys always expire. This one would stop the job until somebody deletes it.
                     let key = self.lock_key(job, pass.firing()).map(|key| key.lock()).unwrap_or_default();
                     warn!(job = %spec.name, key, value = holder.instance, "a key without an expiry holds the lock and is not ours; the job waits until you delete it");
                 }
@@ -138,7 +138,7 @@ impl Executor {
 }
 
 impl Hold {
-    /// The next loss of the lock; never, where there is none.
+    /// The next loss of the lock. Never returns where there is no lock.
     ///
     /// # Cancel safety
     /// Safe to drop and call again.
@@ -195,7 +195,7 @@ fn is_done(step: &Step) -> bool {
     }
 }
 
-/// Long enough for a replica whose clock is somewhat late.
+/// Long enough for a replica whose clock is a little behind.
 fn marker_life(job: &BoundJob) -> Duration {
     job.spec.budget.ttl.min(Duration::from_secs(60))
 }

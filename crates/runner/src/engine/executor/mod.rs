@@ -1,8 +1,8 @@
-//! The corridor: the one path that every firing walks, whatever brought it here.
+//! The corridor: the one path of every firing, wherever it comes from.
 //!
-//! Only this room calls both the lock and the ledger. The lock keeps replicas from colliding, cheaply
-//! and with best effort; the ledger decides. Therefore the lock never decides a skip, an unknown
-//! outcome is never taken for a yes, and what was won is settled before it is released.
+//! Only this room calls both the lock and the ledger. The lock is fast and best effort, and keeps replicas from
+//! colliding. The ledger decides. Therefore the lock never decides a skip, an unknown outcome is never taken for
+//! a yes, and a run is settled before its lock is released.
 
 mod admit;
 mod claim;
@@ -38,7 +38,7 @@ use passage::{Passage, Step};
 pub(crate) struct Executor {
     /// Prefix of lock keys and idempotency keys.
     pub(crate) namespace: Arc<str>,
-    /// In whose name this replica locks and claims.
+    /// The name under which this replica locks and claims.
     pub(crate) instance: Instance,
     /// Layer one.
     pub(crate) locks: Locks,
@@ -48,11 +48,11 @@ pub(crate) struct Executor {
     pub(crate) effects: Arc<dyn Effects>,
     /// What it shares with the other parts of the replica.
     pub(crate) site: Site,
-    /// Runs at once on this replica.
+    /// How many runs this replica may have at once.
     pub(crate) permits: Arc<Semaphore>,
-    /// Where the jobs' code runs, so that it cannot stall what keeps its leases.
+    /// The runtimes of the jobs' code. It cannot block the threads that keep its leases.
     pub(crate) homes: Homes,
-    /// Told whenever a run has ended and its lock is free: what waits behind the job may have its turn.
+    /// Notified when a run has ended and its lock is free, so that the next firing of the job can start.
     pub(crate) turn: Arc<Notify>,
     /// How long a run may ignore its cancellation before the replica gives up on itself.
     pub(crate) stuck_exit: Duration,
@@ -101,8 +101,8 @@ impl Executor {
                 match self.settle(job, &owned, &ended).await {
                     Some(step) => step,
                     None => {
-                        // The run has ended, so its lock guards nothing. Kept while the ledger is away from
-                        // this replica only, it would keep the others from the job until its cap.
+                        // The run has ended, so its lock guards nothing. If only this replica cannot reach the
+                        // ledger, a lock that we kept would keep the others from the job until its cap.
                         hold.release(job, None).await;
                         let step = self.settle_until_answered(job, pass, &owned, &ended).await;
                         self.turn.notify_one();

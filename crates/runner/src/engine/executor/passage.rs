@@ -1,4 +1,4 @@
-//! One firing on its way through the corridor: what brought it, what it has met, how it ends.
+//! One firing on its way through the corridor: where it comes from, what it has met, how it ends.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::ledger::{Due, Entry, Settled};
 use crate::rules::Verdict;
 use crate::schedule::delay;
 
-/// What brings a firing to the corridor.
+/// How a firing comes to the corridor.
 #[derive(Clone, Debug)]
 pub(crate) enum Ticket {
     /// It has no row yet.
@@ -29,14 +29,14 @@ impl Ticket {
         }
     }
 
-    /// The schedule's own first try: the only one for which another holder of the same firing, or
-    /// its done marker, means that there is nothing to do.
+    /// Whether this is the first try of a firing of the schedule. Only then a lock that is held for the same firing,
+    /// or its done marker, means that there is nothing to do.
     pub(super) fn is_first_from_schedule(&self) -> bool {
         matches!(self, Self::Fresh(firing) if firing.origin == Origin::Schedule)
     }
 }
 
-/// How a firing's walk ended, as far as this replica is concerned.
+/// How a firing's walk ended on this replica.
 #[derive(Clone, Debug)]
 pub(crate) enum Fate {
     /// It ran here.
@@ -54,15 +54,15 @@ pub(crate) enum Fate {
     Skipped(Reason),
     /// Its row waits; it is polled again.
     Waiting,
-    /// Nothing came of it in time; the queue or the reconciliation brings it back.
+    /// It could not run in time. The queue or the reconciliation brings it back.
     LetGo,
     /// The ledger takes no row for it: retention has passed over it.
     Refused,
-    /// This replica is on its way out and had not begun it.
+    /// This replica is shutting down and had not begun it.
     Drained,
 }
 
-/// What one walk came to.
+/// The result of one walk.
 #[derive(Debug)]
 pub(super) enum Step {
     /// The firing's fate is known.
@@ -75,7 +75,7 @@ pub(super) enum Step {
 #[derive(Debug)]
 pub(super) struct Passage {
     pub(super) ticket: Ticket,
-    /// The same for every claim of this passage: so a claim whose answer was lost is found again.
+    /// The same for every claim of this passage, so that a claim whose answer was lost is found again.
     pub(super) claim_id: Uuid,
     /// A claim was sent whose answer never came.
     pub(super) unsure: bool,
@@ -105,7 +105,7 @@ impl Passage {
         self.ticket.firing()
     }
 
-    /// What the lock is held for, readable in redis-cli and compared by losers.
+    /// What the lock is held for. It can be read in redis-cli, and other replicas compare it with theirs.
     pub(super) fn subject(&self) -> String {
         let firing = self.firing();
         let mut subject = instant(firing.scheduled_at);
@@ -122,8 +122,7 @@ impl Passage {
         firing.scheduled_at + delay(&firing.job, firing.scheduled_at, spec.jitter)
     }
 
-    /// Whether the time from its due moment to its start says anything about us: a retry is late on
-    /// purpose, and what a person asks for has no moment of its own.
+    /// Whether its lateness is measured. A retry is late on purpose, and a manual firing has no due moment of its own.
     pub(super) const fn shows_lateness(&self, attempt: u32) -> bool {
         attempt == 1 && matches!(self.firing().origin, Origin::Schedule | Origin::CatchUp)
     }

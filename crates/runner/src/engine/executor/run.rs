@@ -1,4 +1,4 @@
-//! Step five: users' code, on a runtime of its own, under everything that may stop it.
+//! Step five: users' code runs on a runtime of its own, and everything that may stop it is watched.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ impl<T> Drop for AbortOnDrop<T> {
 }
 
 impl Executor {
-    /// Runs the work until it has truly ended: a result is never recorded while it may still act.
+    /// Runs the work until it has ended. A result is never recorded while the work may still act.
     pub(super) async fn run(&self, job: &BoundJob, pass: &Passage, owned: &Owned, hold: &mut Hold) -> Ended {
         let span = info_span!(
             "run",
@@ -49,7 +49,7 @@ impl Executor {
         };
         let effect = Effect::new(self.effects.clone(), terms);
         if bounds.started >= bounds.first_licence {
-            // Frozen since the claim: its lease may be someone else's by now, so nothing of it begins.
+            // This process was frozen since the claim. Another replica may have the lease by now, so nothing begins.
             span.in_scope(|| warn!("lost: the lease was over before the run could begin"));
             let (outcome, cause) = (Outcome::Dropped, Some(Cause::LeaseLost));
             return Ended { outcome, cause, effect, output: None, took: Duration::ZERO, span };

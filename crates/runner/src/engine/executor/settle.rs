@@ -1,4 +1,4 @@
-//! Step six: the result, under the fence.
+//! Step six: the result is recorded under the fence.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ impl Executor {
         owned: &Owned,
         ended: &Ended,
     ) -> Step {
-        // Often enough that a ledger which has come back is told before any sweep may think us gone.
+        // Often enough that a ledger which comes back learns of the result before a sweep takes us for vanished.
         let longest = (job.spec.budget.ttl / 12).min(Duration::from_secs(1));
         loop {
             let pause = pass.pause(&self.site.jitter, longest);
@@ -74,7 +74,7 @@ impl Executor {
         ended: &Ended,
     ) -> Result<(Verdict, Settled), Unanswered> {
         let verdict = verdict(job, owned, ended);
-        // Asked first where the run did not learn it: what is recorded over an unknown commit might contradict it.
+        // Asked first: a result that is recorded beside an unknown commit might contradict it.
         if ended.effect.is_committed().await.map_err(Unanswered::Commit)? {
             // A transaction of the run's own has ended the firing, whatever the run did afterwards.
             if let Some(error) = &verdict.error {

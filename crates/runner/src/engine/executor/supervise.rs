@@ -1,8 +1,7 @@
-//! What watches a run: its heartbeats, its lock, its time, and whether it obeys.
+//! What watches a run: its heartbeats, its lock, its time, and whether it stops when it is asked to.
 //!
-//! Five watchers share one [`Cancel`]; the first cause stands. None of them ever ends the run by
-//! itself: they ask it to stop, then drop it, and go on keeping its lease until it has truly ended,
-//! so that no other owner can be licensed beside it.
+//! Five watchers share one [`Cancel`]; the first cause stays. They ask the run to stop, and later drop it. They
+//! keep its lease until it has ended, so that no other owner is licensed beside it.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -64,8 +63,8 @@ impl Supervision<'_> {
     /// Watches until dropped.
     pub(super) async fn watch(&self, hold: &mut Hold, licensed: watch::Sender<BootInstant>) -> Infallible {
         let watched = licensed.subscribe();
-        // A run that wakes from a freeze finds everything over at once: first of all that its licence
-        // is, which makes it an interruption, and not the job's failure to end in time.
+        // A run that wakes from a freeze finds all its limits passed at once. The licence comes first: that is an
+        // interruption, not a timeout of the job.
         let (never, ..) = tokio::join!(
             biased;
             self.mind_licence(watched),
@@ -77,8 +76,8 @@ impl Supervision<'_> {
         never
     }
 
-    /// Heartbeats every third of the ttl, sooner after a failure; the licence moves with each that
-    /// is acknowledged.
+    /// Sends a heartbeat every third of the ttl, sooner after a failure. Each one that is acknowledged moves the
+    /// licence.
     async fn keep_lease(&self, licensed: &watch::Sender<BootInstant>) -> Infallible {
         let budget = &self.spec.budget;
         let clock = &*self.executor.site.clock;
@@ -94,7 +93,7 @@ impl Supervision<'_> {
                         self.stop(Cause::CancelRequested);
                     }
                 }
-                // Ended by its own transaction, most likely; if not, the licence runs out.
+                // Most likely its own transaction has ended it. If not, the licence runs out.
                 Ok(Heartbeat::Lost) if self.effect.is_sent() => return pending().await,
                 Ok(Heartbeat::Lost) => {
                     warn!("lost: the ledger has given this run to someone else, or ended it");
@@ -148,12 +147,11 @@ impl Supervision<'_> {
                 Loss::Cap => {
                     telemetry::lock_lost(name, LockLoss::Cap);
                     let late = self.executor.site.clock.boot_now() + self.spec.budget.ttl / 20;
-                    // The cap is chosen to last as long as the timeout: where both end together, it
-                    // is the job that was too long, not the lock that was too short.
+                    // The cap lasts as long as the timeout. If both end together, the job was too long.
                     self.stop(if late >= self.bounds.deadline { Cause::Timeout } else { Cause::RenewalCap });
                     return pending().await;
                 }
-                // A loss of another kind would be no better: unknown is not yes.
+                // A kind of loss that this program does not know counts as the worst one.
                 Loss::NotMine | _ => {
                     telemetry::lock_lost(name, LockLoss::NotMine);
                     telemetry::lock_renewals(RenewalAnswer::NotMine, 1);
@@ -175,8 +173,8 @@ impl Supervision<'_> {
         pending().await
     }
 
-    /// Drops a run that does not end within its grace; gives up on the replica if even that does
-    /// not end it, because the run holds a thread that nobody can take back.
+    /// Drops a run that does not end within its grace. If that does not end it either, the run blocks a thread that
+    /// nobody can take back, and the replica leaves.
     async fn enforce(&self) -> Infallible {
         let cause = self.cancel.cancelled().await;
         debug!(%cause, "asked to stop");
