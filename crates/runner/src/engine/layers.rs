@@ -1,4 +1,4 @@
-//! Both layers as the configuration names them: checked, and opened.
+//! Opens both layers as the configuration names them.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! How a replica ends: stop taking firings, let runs finish, interrupt the rest, go.
+//! How a replica ends: it takes no more firings, lets runs finish, interrupts the rest, and exits.
 
 use std::future::pending;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
-/// The three steps of a drain, each seen by whoever it concerns. Steps are only ever taken forward.
+/// The three steps of a drain. Every part of the replica sees them. No step is ever taken back.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Drain {
     closing: CancellationToken,
@@ -20,7 +20,7 @@ pub(crate) struct Drain {
 }
 
 impl Drain {
-    /// Step one: take no more firings; what has a lock still claims and runs.
+    /// Step one: take no more firings. A firing that has its lock is still claimed and run.
     pub(crate) fn close(&self) {
         self.closing.cancel();
     }
@@ -31,13 +31,13 @@ impl Drain {
         self.interrupting.cancel();
     }
 
-    /// Step three: nobody waits for the ledger or the lock any longer; leases do the rest.
+    /// Step three: nobody waits for the ledger or the lock any longer. Leases run out by themselves.
     pub(crate) fn abandon(&self) {
         self.interrupt();
         self.abandoning.cancel();
     }
 
-    /// A run ignores its cancellation: leave, and say so by the exit code. The others may finish.
+    /// A run ignores its cancellation: the replica leaves and its exit code says so. Other runs may finish.
     pub(crate) fn give_up_on_stuck_run(&self) {
         self.stuck.cancel();
         self.close();
@@ -79,7 +79,7 @@ impl Drain {
     }
 }
 
-/// The signals that end a replica; none, where it is ended from within.
+/// The signals that end a replica. None where its own program ends it.
 #[derive(Debug)]
 pub(crate) struct Signals(Option<Listening>);
 
@@ -87,7 +87,7 @@ pub(crate) struct Signals(Option<Listening>);
 struct Listening {
     terminate: Signal,
     interrupt: Signal,
-    /// The terminal was closed. None under `nohup`: who starts us so wants us to live on.
+    /// The terminal was closed. None under `nohup`: then the process is to outlive its terminal.
     hangup: Option<Signal>,
     quit: Signal,
     /// Held so that their default, to kill the process at once, does not apply.
@@ -153,17 +153,17 @@ fn is_hangup_ignored() -> bool {
     ignored.and_then(|mask| u64::from_str_radix(mask, 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
 
-/// Signals closer together than this are one: some process managers signal a process and then its
-/// group, and nobody means "now" by that.
+/// Signals closer together than this count as one. Some process managers signal a process and then its group, and
+/// the second signal does not mean "now".
 const ONE_SIGNAL: Duration = Duration::from_millis(20);
 
-/// What runs that are left behind have to say so. One that ignores everything is not waited for.
+/// How long runs that are left behind have to log that. A run that ignores everything is not waited for.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// Waits for a signal (or for `drain` to be closed from within), then takes the steps in order.
 ///
-/// Returns when every task in `firings` has ended, or when what is left has had `parting` after
-/// being interrupted, and a moment to say what it leaves: its leases run out by themselves.
+/// Returns when every task in `firings` has ended. A task that is left gets `parting` after it was interrupted, and
+/// a moment to log that. Its leases run out by themselves.
 pub(crate) async fn run_until_drained(
     mut signals: Signals,
     drain: &Drain,
@@ -197,7 +197,7 @@ pub(crate) async fn run_until_drained(
     }
     warn!(left = firings.len(), "leaving runs behind: other replicas take over when their leases end");
     drain.abandon();
-    // A run that was left without a word would be missed by whoever looks for it in the log.
+    // Somebody may look in the log for a run that was left behind.
     let _said_or_stuck = tokio::time::timeout(LAST_WORDS, firings.wait()).await;
 }
 

@@ -1,11 +1,11 @@
 //! The ledger's pulse: whether it answers, and what time it is there.
 //!
-//! A replica that is cut off from the ledger would fail fastest and so win every lock; therefore it
-//! does not contend while the pulse is gone. And a replica's own wall clock may be wrong; therefore
-//! firings are judged by the ledger's clock, carried forward between probes on the boot clock, which
-//! no operator and no NTP step can move.
+//! A replica that cannot reach the ledger would fail faster than the others and so win every lock. Therefore it
+//! does not contend while the pulse is gone. And a replica's own wall clock may be wrong. Therefore firings go by
+//! the ledger's clock. Between two probes the boot clock carries it forward; no operator and no NTP step can move
+//! that one.
 //!
-//! It also feels when another server has taken the ledger over, and says what may be lost then.
+//! It also notices when another server has taken the ledger over, and logs what may be lost then.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,7 +22,7 @@ use crate::telemetry;
 
 /// How often the ledger is asked for its time.
 const PROBE_EVERY: Duration = Duration::from_secs(1);
-/// A clock that is further off than this deserves a warning.
+/// If this host's clock differs by more than this, a warning is logged.
 const OFFSET_WARNING: TimeDelta = TimeDelta::seconds(1);
 
 /// Knows whether the ledger is reachable, and its clock.
@@ -31,13 +31,13 @@ pub(crate) struct Pulse {
     clock: Arc<dyn Clock>,
     anchor: Mutex<Option<Anchor>>,
     beating: AtomicBool,
-    /// Told when the ledger answers again. Whoever waits gets its turn in the order it came.
+    /// Notified when the ledger answers again. Those who wait get their turn in the order in which they came.
     came_back: Notify,
-    /// Whether people have been told that this host's clock is off; told again once it was right.
+    /// Whether the wrong clock of this host has been logged. Once it was right, it is logged again.
     told_off: AtomicBool,
     /// The newest server that has answered.
     server: Mutex<Option<Server>>,
-    /// Whether people have been told that one which it has replaced answers.
+    /// Whether it has been logged that a server answers which another one has replaced.
     told_overruled: AtomicBool,
 }
 
@@ -50,7 +50,7 @@ struct Anchor {
 }
 
 impl Pulse {
-    /// A pulse that has not been felt yet: the ledger counts as away until a probe succeeds.
+    /// A new pulse: the ledger counts as away until a probe succeeds.
     #[must_use]
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
@@ -152,8 +152,8 @@ impl Pulse {
         }
     }
 
-    /// Whether the server that answers is the one to go by. A new one is written down in the ledger
-    /// before anybody learns that it answers, and so before anything is claimed there.
+    /// Whether this replica may use the server that answers. A new server is noted in the ledger first, before
+    /// anything is claimed there.
     async fn accept(
         &self,
         server: Option<Server>,
@@ -180,7 +180,7 @@ impl Pulse {
         let noted = housekeeping.adopt().await?;
         *self.server.lock().unwrap_or_else(PoisonError::into_inner) = Some(server);
         self.told_overruled.store(false, Ordering::Relaxed);
-        // One that starts later than the change goes by what the ledger itself had noted.
+        // A replica that starts after the change compares with what the ledger has noted.
         if let Some(former) = seen.or(noted) {
             report_succession(former, server);
         }
@@ -192,8 +192,8 @@ impl Pulse {
         let round_trip = now.saturating_since(sent);
         let fresh = Anchor { boot: sent + round_trip / 2, ledger, round_trip };
         let mut anchor = self.anchor();
-        // A slow answer tells the time less well than a quick one. Keep the better anchor while the
-        // two agree within what the slow one can tell; a clock that was stepped shows beyond that.
+        // A slow answer tells the time less exactly than a fast one. The better anchor is kept while both agree
+        // within that error. A clock that was set shows a larger difference.
         let replace = match *anchor {
             None => true,
             Some(old) => {
@@ -241,7 +241,7 @@ impl Pulse {
     }
 }
 
-/// The alarm: what is not promised any more, and what to do.
+/// Logs what is not promised any more, and what to do.
 fn report_succession(former: Server, server: Server) {
     let succession = former.succession(server);
     if succession == Succession::Same {

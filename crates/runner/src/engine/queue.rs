@@ -1,4 +1,4 @@
-//! What every replica does besides firing: registering its jobs, polling the queue, sweeping, pruning.
+//! What every replica does besides firing: it registers its jobs, polls the queue, sweeps and prunes.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,7 +28,7 @@ const PRUNE_EVERY: Duration = Duration::from_secs(60 * 60);
 const PRUNE_AGAIN: Duration = Duration::from_secs(60);
 const PRUNE_BATCH: u32 = 1_000;
 
-/// The caretaker of one replica.
+/// Does these rounds for one replica.
 #[derive(Debug)]
 pub(crate) struct Caretaker {
     executor: Arc<Executor>,
@@ -66,7 +66,7 @@ impl Drop for Held {
 }
 
 impl Caretaker {
-    /// A caretaker of `jobs`.
+    /// Rounds for `jobs`; nothing is done yet.
     #[must_use]
     pub(crate) fn new(
         executor: Arc<Executor>,
@@ -86,7 +86,7 @@ impl Caretaker {
         }
     }
 
-    /// Takes care until the replica drains.
+    /// Does rounds until the replica drains.
     pub(crate) async fn run(mut self) {
         let drain = self.executor.site.drain.clone();
         loop {
@@ -107,15 +107,15 @@ impl Caretaker {
         }
     }
 
-    /// Between half a period and a whole one. Rounds that fell into step with a job that fires every
-    /// second would find it running each time, and never take up what waits behind it.
+    /// A pause between half a period and a whole one. With a fixed pause the rounds could meet a job that fires every
+    /// second while it runs, each time, and never start the firing that waits for it.
     fn out_of_step(&self, period: Duration) -> Duration {
         let half = period / 2;
         half + half.mul_f64(self.executor.site.jitter.draw() as f64 / u64::MAX as f64)
     }
 
     fn newest_jobs(&mut self) -> Arc<JobSet> {
-        // An error says that nobody is left to replace the set.
+        // An error means that nobody can replace the set any more.
         if self.jobs.has_changed().unwrap_or(false) {
             self.registered = false;
         }
@@ -131,8 +131,8 @@ impl Caretaker {
         }
     }
 
-    /// Waits for the next round; meanwhile, whenever a run has ended, what waited behind it gets its
-    /// turn, or a job that is busy nearly all the time would never let it in.
+    /// Waits for the next round. Meanwhile it polls the queue whenever a run has ended: a firing that waits for a
+    /// job which runs nearly all the time would never start otherwise.
     async fn rest(&self, span: Duration) -> Result<(), LedgerError> {
         let over = tokio::time::sleep(span);
         tokio::pin!(over);
@@ -146,8 +146,8 @@ impl Caretaker {
         }
     }
 
-    /// First what nobody can hold up. A job's row that someone keeps locked stops what is decided about
-    /// that job, and must not stop the queue and the sweep of all the others.
+    /// The reconciliation comes last. If someone keeps a job's row locked, it has to wait for that row, and the queue
+    /// and the sweep of all other jobs must not.
     async fn round(&mut self, jobs: &JobSet) -> Result<(), LedgerError> {
         self.register(jobs).await?;
         self.poll().await?;
@@ -169,7 +169,7 @@ impl Caretaker {
         self.reconcile(jobs).await
     }
 
-    /// Makes the jobs known to the ledger; from then on nothing they should do goes unrecorded.
+    /// Makes the jobs known to the ledger. From then on each of their due moments gets a row.
     async fn register(&mut self, jobs: &JobSet) -> Result<(), LedgerError> {
         if !self.registered {
             self.ledger.housekeeping.register(&jobs.registrations()).await?;
@@ -178,7 +178,7 @@ impl Caretaker {
         Ok(())
     }
 
-    /// Looks for gaps: at the start, and then often enough that one is found within a ttl of its age.
+    /// Looks for gaps at the start, and then often enough to find each one within a ttl.
     async fn reconcile(&mut self, jobs: &JobSet) -> Result<(), LedgerError> {
         let now = self.executor.site.clock.boot_now();
         let every = (jobs.shortest_ttl() / 2).clamp(Duration::from_secs(1), Duration::from_secs(10));
@@ -197,8 +197,8 @@ impl Caretaker {
         Ok(())
     }
 
-    /// Takes up what is due. Of firings that exclude each other only the one that has waited longest: the
-    /// others could only get in its way, and one of them might get past it.
+    /// Starts what is due. Of firings that exclude each other it starts the one that has waited longest. The others
+    /// could only delay it, and one of them might overtake it.
     async fn poll(&self) -> Result<(), LedgerError> {
         let jobs = self.jobs.borrow().clone();
         let mut first = BTreeSet::new();
@@ -224,8 +224,8 @@ impl Caretaker {
 
 /// Removes what ended longer than `retention` ago, now and once an hour, until the replica drains.
 ///
-/// Apart from the rounds: what a shorter retention finds to remove may take minutes, and neither the
-/// queue nor the sweep may wait for it.
+/// This is no part of the rounds: after a shorter retention was set it may take minutes, and neither the queue nor
+/// the sweep may wait for that.
 pub(crate) async fn prune(executor: Arc<Executor>, housekeeping: Arc<dyn Housekeeping>, retention: Duration) {
     let prune = async {
         loop {
@@ -253,7 +253,7 @@ pub(crate) async fn prune(executor: Arc<Executor>, housekeeping: Arc<dyn Houseke
     }
 }
 
-/// Counts what became of a firing, if its job is in our file: only that bounds the number of labels.
+/// Counts the end of a firing if its job is in our file. Otherwise the number of labels would have no limit.
 fn count(jobs: &JobSet, job: &str, state: State, reason: Option<Reason>) {
     if let Some(job) = jobs.get(job) {
         telemetry::firing(&job.spec.name, state, reason);

@@ -1,10 +1,8 @@
-//! Compares the timetable with the ledger and repairs the gaps, so that nothing the schedule asks
-//! for is left without a row.
+//! Compares the timetable with the ledger and repairs the gaps, so that every due moment gets a row.
 //!
-//! A gap is left by a lock's winner that died before its claim, by an outage of the ledger, or by a
-//! time in which no replica ran. It is decided once for all replicas: the ledger takes a decision
-//! only from the horizon it was made from. Nothing is claimed here: what shall run is queued, and
-//! walks the corridor like everything else.
+//! There is a gap after a replica died between lock and claim, after an outage of the ledger, and after a time in
+//! which no replica ran. One replica decides about it for all: the ledger accepts a decision only for the horizon
+//! that it was made from. Nothing is claimed here. A firing that is to run is queued and takes the corridor.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,20 +22,19 @@ use crate::telemetry;
 
 /// The newest missed firings get a row each; the older ones are counted in the oldest of those.
 const MISSED_ROWS: usize = 100;
-/// The horizon is raised without a gap only when it lies this far back: a write saved per look.
+/// Without a gap the horizon is raised only when it lies this far back, which saves a write each time.
 const RAISE_AFTER: TimeDelta = TimeDelta::minutes(1);
-/// At most so many instants are looked at in one go; a longer past is worked off go by go.
+/// At most so many instants are looked at in one call. A longer past takes several calls.
 const INSTANTS_AT_ONCE: usize = 100_000;
 
 /// Looks for gaps of `jobs` as of `now` (by the ledger's clock) and decides about them. Returns the jobs
 /// that the ledger does not know: it was restored, or lost their registration in a failover.
 ///
 /// # Errors
-/// The first, after the other jobs had their turn for as long as the ledger `answers` at all; what was
-/// decided stays decided.
+/// The first error, after the other jobs had their turn while the ledger `answers`. What was decided stays decided.
 ///
 /// # Cancel safety
-/// Safe to drop: a decision is one transaction, and is made again if it was not.
+/// Safe to drop: a decision is one transaction. If it was not committed, it is made again.
 pub(crate) async fn once(
     gaps: &dyn Gaps,
     jobs: &JobSet,
@@ -116,8 +113,8 @@ fn there_has(horizon: &Horizon, instant: DateTime<Utc>, shard: u32) -> bool {
     horizon.rows.contains(&(instant, shard))
 }
 
-/// The instants of a job that fell due in `(from, until]`, oldest first, and up to where they are
-/// complete: a past too long for one go is cut, where everything in the first part is too old to run.
+/// The instants of a job that fell due in `(from, until]`, oldest first, and the moment up to which they are complete.
+/// A past that is too long for one call is cut where everything before the cut is too old to run.
 fn due(
     spec: &JobSpec,
     from: DateTime<Utc>,
@@ -147,7 +144,7 @@ fn age(now: DateTime<Utc>, due: DateTime<Utc>) -> Duration {
     (now - due).to_std().unwrap_or_default()
 }
 
-/// A row for each firing that runs and for the newest that do not; the others are told in words.
+/// A row for each firing that runs and for the newest ones that do not. The detail of the oldest row counts the rest.
 fn rows(rulings: &[(DateTime<Utc>, Ruling)]) -> Vec<(DateTime<Utc>, bool, Option<String>)> {
     let missed = rulings.iter().filter(|(_, ruling)| *ruling == Ruling::Skip).count();
     let mut untold = missed.saturating_sub(MISSED_ROWS);

@@ -25,17 +25,17 @@ use crate::firing::Instance;
 use crate::ledger::{LedgerError, Opened};
 use crate::telemetry;
 
-/// How long a run may ignore its cancellation before its replica gives up on itself.
+/// How long a run may ignore its cancellation before its replica exits.
 const STUCK_EXIT: Duration = Duration::from_secs(600);
 
 /// What a replica stands on: who it is, its clocks, and both layers.
 #[derive(Clone, Debug)]
 pub struct Parts {
-    /// In whose name it locks and claims; no two replicas may share one.
+    /// The name under which it locks and claims. No two replicas may have the same.
     pub instance: Instance,
     /// Its clocks.
     pub clock: Arc<dyn Clock>,
-    /// The chance in its waits.
+    /// The random part of its waits.
     pub jitter: Arc<Jitter>,
     /// What wakes its planner.
     pub ticker: Ticker,
@@ -45,7 +45,7 @@ pub struct Parts {
     pub ledger: Opened,
 }
 
-/// Both layers, opened, and the corridor between them: what a replica and `exec` have in common.
+/// Both layers, opened, and the corridor between them. A replica and `exec` have this in common.
 #[derive(Debug)]
 pub(crate) struct Engine {
     pub(crate) executor: Arc<Executor>,
@@ -107,8 +107,7 @@ struct OpenLayers {
 }
 
 impl Engine {
-    /// Opens both layers. A ledger that is away is waited for, a lock's server that is away is not:
-    /// the row alone still guards.
+    /// Opens both layers. Waits for a ledger that is away, and not for a lock's server: the row guards without it.
     ///
     /// # Errors
     /// [`StartError`]; a signal ends the wait for the ledger.
@@ -144,8 +143,8 @@ impl Engine {
             pulse.probe(&*reader, &*housekeeping).await;
             Ok(())
         });
-        // Nothing is planned before the ledger has told its time: this host's clock may be hours ahead,
-        // and the plan would then begin hours late.
+        // The plan begins at the ledger's time. This host's clock may be hours ahead, and the plan would then begin
+        // hours late.
         site.pulse.beating().await;
         let locks = Locks::new(locks, site.clock.clone(), homes.keepalive.clone());
         let executor = Arc::new(Executor {
@@ -173,11 +172,11 @@ impl Engine {
     ) -> bool {
         let Site { pulse, drain, .. } = self.executor.site.clone();
         let firings = TaskTracker::new();
-        // Before the ledger knows the jobs: what falls due from then on is ours to fire, not a gap.
+        // Read before the jobs are registered: what falls due from then on is fired by the plan, and is no gap.
         let from = pulse.now();
         let first = jobs.borrow().clone();
         if let Err(error) = self.opened.housekeeping.register(&first.registrations()).await {
-            // The caretaker goes on trying; until then claims answer that the job is unknown.
+            // The rounds try again. Until then a claim answers that the job is unknown.
             warn!(error = &error as &dyn std::error::Error, "could not register the jobs yet");
         }
         let scheduler = Scheduler::new(
