@@ -60,10 +60,13 @@ impl PrivatePgBouncer {
     }
 
     /// The pooler that all tests of this process may share, before [`PrivatePostgres::shared`].
+    ///
+    /// It soon closes sessions that nobody uses. Each test has a database of its own, and the sessions that
+    /// hundreds of finished tests leave would use up what the server allows.
     #[must_use]
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<PrivatePgBouncer> = OnceLock::new();
-        SHARED.get_or_init(|| Self::before(PrivatePostgres::shared()))
+        SHARED.get_or_init(|| Self::configured(PrivatePostgres::shared(), "server_idle_timeout = 1"))
     }
 
     /// The TCP port on loopback; it stays the same.
