@@ -130,6 +130,34 @@ mod tests {
     use super::*;
 
     #[test]
+    fn expired_entries_are_removed_each_time_the_table_has_doubled() {
+        let (mut table, ttl, start) =
+            (Table::default(), Duration::from_secs(1), BootInstant::from_boot(Duration::ZERO));
+        let mut removals = Vec::new();
+        for number in 1..=300_usize {
+            let before = table.alive;
+            table.set(format!("job@{number}"), "token", ttl, start);
+            if table.alive != before {
+                removals.push(number);
+            }
+        }
+        assert_eq!(removals, [65, 131, 263]);
+        assert_eq!(table.entries.len(), 300, "what has not expired stays");
+    }
+
+    #[test]
+    fn an_entry_that_expires_at_this_very_moment_is_removed() {
+        let (mut table, ttl, start) =
+            (Table::default(), Duration::from_secs(1), BootInstant::from_boot(Duration::ZERO));
+        for number in 0..64 {
+            table.set(format!("job@{number}"), "token", ttl, start);
+        }
+        assert!(table.get("job@0", start + ttl).is_none());
+        table.set("job@64".into(), "token", ttl, start + ttl);
+        assert_eq!((table.entries.len(), table.alive), (1, 1));
+    }
+
+    #[test]
     fn keys_of_past_instants_do_not_accumulate() {
         let mut table = Table::default();
         let ttl = Duration::from_secs(1);

@@ -71,6 +71,7 @@ mod tests {
     fn a_token_names_its_holder_and_is_unique() {
         let token = |unique| Token::new("web-1", "2026-06-01T12:00:00Z", Uuid::from_u128(unique));
         assert_eq!(token(1).as_str(), "web-1|2026-06-01T12:00:00Z|00000000000000000000000000000001");
+        assert_eq!(token(1).to_string(), token(1).as_str());
         assert_ne!(token(1), token(2));
         let holder = Holder::from_value(token(1).as_str());
         assert_eq!((holder.instance.as_str(), holder.subject.as_str()), ("web-1", "2026-06-01T12:00:00Z"));

@@ -125,6 +125,15 @@ async fn failed_renewals_are_retried_soon_but_not_in_a_hot_loop() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_renewal_without_an_answer_is_given_up_after_a_third_of_the_ttl() {
+    let scene = Scene::with_cap(100).await;
+    scene.server.renewals.next([Fate::Hangs]);
+    tokio::time::sleep(TTL / 3 * 2 + Duration::from_secs(1)).await;
+    let report = scene.guard.report();
+    assert_eq!((report.renewals_failed, report.renewals_ok), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
 async fn one_failed_renewal_loses_nothing() {
     let mut scene = Scene::with_cap(3).await;
     scene.server.renewals.next([Fate::Refused, Fate::ReplyLost(Duration::from_millis(500))]);
@@ -327,6 +336,36 @@ async fn a_release_of_a_lock_that_someone_took_is_a_mismatch_and_leaves_it() {
     scene.take_away().await;
     assert_eq!(scene.guard.release(None).await.outcome.unwrap(), ReleaseOutcome::NotMine);
     assert!(!is_free(&*scene.server.table, &key()).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_without_an_answer_is_given_up_after_a_third_of_the_ttl() {
+    let scene = Scene::with_cap(100).await;
+    scene.server.releases.all(Fate::Hangs);
+    scene.guard.release(None).await.outcome.unwrap_err();
+    // Three tries, each of a third, and the short pauses between them.
+    let took = scene.clock.boot_now().saturating_since(scene.start);
+    assert!(took >= TTL && took < TTL + Duration::from_secs(1), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_is_gone_at_the_very_end_of_trust_counts_as_a_mismatch() {
+    let clock = Arc::new(ManualClock::new());
+    let server = Scripted::new(clock.clone());
+    let locks = Locks::new(server.clone(), clock.clone(), Handle::current());
+    let held = guard(locks.acquire(request(&key(), "a", TTL), Terms::new(0, NOTICE)).await.unwrap());
+    server.table.release(&key(), held.token(), None).await.unwrap();
+    server.releases.next([Fate::Refused]);
+    let end = held.lease().trusted_until().saturating_since(clock.boot_now());
+    let let_trust_end = async {
+        while server.releases.calls() == 0 {
+            tokio::task::yield_now().await;
+        }
+        clock.advance(end);
+    };
+    let (release, ()) = tokio::join!(held.release(None), let_trust_end);
+    assert_eq!(server.releases.calls(), 2);
+    assert_eq!(release.outcome.unwrap(), ReleaseOutcome::NotMine);
 }
 
 #[test]

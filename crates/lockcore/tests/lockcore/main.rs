@@ -8,6 +8,7 @@ mod contention;
 mod keepalive;
 #[cfg(feature = "redis")]
 mod mutants;
+mod pauses;
 #[cfg(feature = "redis")]
 mod proxy;
 mod public_names;

@@ -7,6 +7,7 @@ use lockcore::{Acquisition, BootClock, Locks, Loss, OpenOptions, ReleaseOutcome,
 use testbed::PrivateRedis;
 use tokio::runtime::Handle;
 
+use crate::proxy::Proxy;
 use crate::support::{guard, key, request, wait_for};
 
 fn locks(server: &PrivateRedis, timeout: Duration) -> Locks {
@@ -41,6 +42,22 @@ async fn a_server_that_takes_no_writes_for_a_moment_costs_a_renewal_and_not_the_
     assert!(held.report().renewals_ok > 0);
     assert!(held.lease().trusted_until() > SystemBootClock.boot_now());
     assert_eq!(held.release(None).await.outcome.unwrap(), ReleaseOutcome::Released);
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_a_request_keeps_its_connection() {
+    let server = PrivateRedis::start();
+    let proxy = Proxy::to(server.addr()).await;
+    let options = OpenOptions::new(Handle::current(), Handle::current()).timeout(Duration::from_secs(5));
+    let backend = lockcore::open(&proxy.url(), options).unwrap();
+    server.call(&["RPUSH", &key().lock(), "no string"]);
+    let asked = request(&key(), "a", Duration::from_secs(300));
+    for _ in 0..3 {
+        backend.acquire(&asked).await.unwrap_err();
+    }
+    server.call(&["DEL", &key().lock()]);
+    assert_eq!(backend.acquire(&asked).await.unwrap(), lockcore::AcquireOutcome::Acquired);
+    assert_eq!(proxy.opened(), 1);
 }
 
 /// In how many milliseconds the lock expires, as the server says.
