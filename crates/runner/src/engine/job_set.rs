@@ -1,4 +1,4 @@
-//! The jobs of one replica: one value, which whoever needs them subscribes to.
+//! The jobs of one replica: one value that the parts of the replica subscribe to.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use tokio::sync::watch;
 use crate::ledger::JobRegistration;
 use crate::registry::BoundJob;
 
-/// Where the jobs of a replica are read: always the newest set.
+/// Where the parts of a replica read its jobs. It always holds the newest set.
 pub(crate) type SharedJobs = watch::Receiver<Arc<JobSet>>;
 
-/// All jobs of one file, bound to their code. It never changes; another file makes another set.
+/// All jobs of one file, bound to their code. A set never changes. A new file makes a new set.
 #[derive(Debug)]
 pub(crate) struct JobSet {
     in_order: Vec<Arc<BoundJob>>,
@@ -22,8 +22,8 @@ pub(crate) struct JobSet {
 }
 
 impl JobSet {
-    /// The set of these jobs, in the file's order. `usual_ttl` is the ttl of jobs that the set does not have:
-    /// another replica may have another file.
+    /// The set of these jobs, in the file's order. `usual_ttl` is used for jobs that are not in the set: another
+    /// replica may have a different file.
     #[must_use]
     pub(crate) fn new(in_order: Vec<Arc<BoundJob>>, usual_ttl: Duration) -> Self {
         let by_name = in_order.iter().map(|job| (job.spec.name.to_string(), job.clone())).collect();
@@ -48,13 +48,13 @@ impl JobSet {
         self.by_name.keys().cloned().collect()
     }
 
-    /// The ttl of a job that the set does not have.
+    /// The ttl of a job that is not in the set.
     #[must_use]
     pub(crate) const fn usual_ttl(&self) -> Duration {
         self.usual_ttl
     }
 
-    /// The shortest ttl of any job: what has to be faster than every lease goes by it.
+    /// The shortest ttl of any job. Work that must finish within every lease uses it as its limit.
     #[must_use]
     pub(crate) const fn shortest_ttl(&self) -> Duration {
         self.shortest_ttl

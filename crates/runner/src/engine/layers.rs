@@ -1,4 +1,4 @@
-//! Opens both layers as the configuration names them.
+//! Opens the lock and the ledger that the configuration names.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +40,7 @@ pub(super) async fn open_ledger(config: &Config) -> Result<Opened, LedgerError> 
     }
 }
 
-/// The lock's server, or locks of this process where no server is named.
+/// The lock server, or locks inside this process if the configuration names no server.
 pub(super) fn lock_backend(
     config: &Config,
     clock: &Arc<dyn Clock>,

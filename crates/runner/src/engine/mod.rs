@@ -1,9 +1,9 @@
-//! A replica at work: what wakes, what fires, what repairs, and how it all ends.
+//! A replica at work.
 //!
-//! [`replica`] constructs the parts. The [`scheduler`] and the [`queue`] bring firings to the
-//! [`executor`], the corridor that every firing walks. [`reconcile`] and [`sweep`] repair what a fault has
-//! left behind. [`pulse`] knows whether the ledger answers and what time it is there; [`lifecycle`] how
-//! a replica leaves; [`runtimes`] which threads run what.
+//! [`replica`] constructs the parts. The [`scheduler`] and the [`queue`] bring firings to the [`executor`], the
+//! corridor that every firing takes. [`reconcile`] adds the rows that are missing after a fault. [`sweep`] ends
+//! runs whose owner has vanished. [`pulse`] knows whether the ledger answers and what its clock shows.
+//! [`lifecycle`] drains a replica. [`runtimes`] decides which threads run which code.
 
 pub(crate) mod executor;
 pub(crate) mod job_set;

@@ -33,8 +33,8 @@ pub(crate) struct Pulse {
     beating: AtomicBool,
     /// Notified when the ledger answers again. Those who wait get their turn in the order in which they came.
     came_back: Notify,
-    /// Whether the wrong clock of this host has been logged. Once it was right, it is logged again.
-    told_off: AtomicBool,
+    /// Whether the wrong clock of this host has been logged. When the clock is right again, this is reset.
+    told_of_offset: AtomicBool,
     /// The newest server that has answered.
     server: Mutex<Option<Server>>,
     /// Whether it has been logged that a server answers which another one has replaced.
@@ -58,7 +58,7 @@ impl Pulse {
             anchor: Mutex::new(None),
             beating: AtomicBool::new(false),
             came_back: Notify::new(),
-            told_off: AtomicBool::new(false),
+            told_of_offset: AtomicBool::new(false),
             server: Mutex::new(None),
             told_overruled: AtomicBool::new(false),
         }
@@ -138,7 +138,7 @@ impl Pulse {
             Err(error) => Err(error),
         };
         match answer {
-            Ok(Some(ledger)) => self.felt(sent, ledger),
+            Ok(Some(ledger)) => self.answered(sent, ledger),
             Ok(None) => {
                 self.set_beating(false);
             }
@@ -187,7 +187,7 @@ impl Pulse {
         Ok(true)
     }
 
-    fn felt(&self, sent: BootInstant, ledger: DateTime<Utc>) {
+    fn answered(&self, sent: BootInstant, ledger: DateTime<Utc>) {
         let now = self.clock.boot_now();
         let round_trip = now.saturating_since(sent);
         let fresh = Anchor { boot: sent + round_trip / 2, ledger, round_trip };
@@ -227,8 +227,8 @@ impl Pulse {
         let offset = self.clock.wall_now() - self.now();
         telemetry::clock_offset(offset);
         if offset.abs() < OFFSET_WARNING / 2 {
-            self.told_off.store(false, Ordering::Relaxed);
-        } else if offset.abs() > OFFSET_WARNING && !self.told_off.swap(true, Ordering::Relaxed) {
+            self.told_of_offset.store(false, Ordering::Relaxed);
+        } else if offset.abs() > OFFSET_WARNING && !self.told_of_offset.swap(true, Ordering::Relaxed) {
             warn!(
                 offset_ms = offset.num_milliseconds(),
                 "this host's clock differs from the ledger's; firings go by the ledger's"
@@ -286,7 +286,7 @@ mod tests {
             let began = Instant::now();
             let host = Arc::new(Self { began, suspended: Mutex::default() });
             let pulse = Pulse::new(host.clone());
-            pulse.felt(host.boot_now(), host.wall_now());
+            pulse.answered(host.boot_now(), host.wall_now());
             (host, pulse)
         }
     }

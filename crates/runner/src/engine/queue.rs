@@ -1,4 +1,4 @@
-//! What every replica does besides firing: it registers its jobs, polls the queue, sweeps and prunes.
+//! The regular work of every replica besides firing: it registers its jobs, polls the queue, sweeps and prunes.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -53,7 +53,7 @@ impl InHand {
     }
 }
 
-/// One of them, until dropped.
+/// One firing in hand. Dropping it takes the firing out of hand.
 struct Held {
     id: FiringId,
     of: InHand,
@@ -66,7 +66,7 @@ impl Drop for Held {
 }
 
 impl Caretaker {
-    /// Rounds for `jobs`; nothing is done yet.
+    /// A caretaker for `jobs`. It does nothing until it runs.
     #[must_use]
     pub(crate) fn new(
         executor: Arc<Executor>,
@@ -96,7 +96,7 @@ impl Caretaker {
                 let done = self.round(&jobs).await;
                 self.note(done);
                 let period = Duration::from_secs(1).min(jobs.shortest_ttl() / 2);
-                let polled = self.rest(self.out_of_step(period)).await;
+                let polled = self.rest(self.pause(period)).await;
                 self.note(polled);
             };
             tokio::select! {
@@ -107,15 +107,15 @@ impl Caretaker {
         }
     }
 
-    /// A pause between half a period and a whole one. With a fixed pause the rounds could meet a job that fires every
-    /// second while it runs, each time, and never start the firing that waits for it.
-    fn out_of_step(&self, period: Duration) -> Duration {
+    /// A random pause between half a period and a whole one. Suppose a job fires every second. With a fixed pause
+    /// every round could come while it runs, and the firing that waits for it would never start.
+    fn pause(&self, period: Duration) -> Duration {
         let half = period / 2;
         half + half.mul_f64(self.executor.site.jitter.draw() as f64 / u64::MAX as f64)
     }
 
     fn newest_jobs(&mut self) -> Arc<JobSet> {
-        // An error means that nobody can replace the set any more.
+        // An error means that the set cannot change any more.
         if self.jobs.has_changed().unwrap_or(false) {
             self.registered = false;
         }
@@ -131,8 +131,8 @@ impl Caretaker {
         }
     }
 
-    /// Waits for the next round. Meanwhile it polls the queue whenever a run has ended: a firing that waits for a
-    /// job which runs nearly all the time would never start otherwise.
+    /// Waits for the next round. Meanwhile it polls the queue whenever a run has ended. Otherwise a firing that waits
+    /// for a job which runs nearly all the time would never start.
     async fn rest(&self, span: Duration) -> Result<(), LedgerError> {
         let over = tokio::time::sleep(span);
         tokio::pin!(over);
@@ -224,7 +224,7 @@ impl Caretaker {
 
 /// Removes what ended longer than `retention` ago, now and once an hour, until the replica drains.
 ///
-/// This is no part of the rounds: after a shorter retention was set it may take minutes, and neither the queue nor
+/// This is not part of the rounds: after a shorter retention was set it may take minutes, and neither the queue nor
 /// the sweep may wait for that.
 pub(crate) async fn prune(executor: Arc<Executor>, housekeeping: Arc<dyn Housekeeping>, retention: Duration) {
     let prune = async {

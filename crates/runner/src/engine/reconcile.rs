@@ -27,8 +27,8 @@ const RAISE_AFTER: TimeDelta = TimeDelta::minutes(1);
 /// At most so many instants are looked at in one call. A longer past takes several calls.
 const INSTANTS_AT_ONCE: usize = 100_000;
 
-/// Looks for gaps of `jobs` as of `now` (by the ledger's clock) and decides about them. Returns the jobs
-/// that the ledger does not know: it was restored, or lost their registration in a failover.
+/// Looks for gaps of `jobs` as of `now` (by the ledger's clock) and decides about them. Returns the jobs that the
+/// ledger does not know, for example because it was restored from a backup, or lost rows in a failover.
 ///
 /// # Errors
 /// The first error, after the other jobs had their turn while the ledger `answers`. What was decided stays decided.
@@ -94,7 +94,7 @@ fn decide(spec: &JobSpec, horizon: &Horizon, now: DateTime<Utc>) -> Option<Decis
         rows.into_iter()
             .flat_map(|(instant, run, detail)| {
                 (0..spec.shards)
-                    .filter(move |shard| !there_has(horizon, instant, *shard))
+                    .filter(move |shard| !has_row(horizon, instant, *shard))
                     .map(move |shard| Gap { scheduled_at: instant, shard, run, detail: detail.clone() })
             })
             .collect();
@@ -109,7 +109,7 @@ fn decide(spec: &JobSpec, horizon: &Horizon, now: DateTime<Utc>) -> Option<Decis
     })
 }
 
-fn there_has(horizon: &Horizon, instant: DateTime<Utc>, shard: u32) -> bool {
+fn has_row(horizon: &Horizon, instant: DateTime<Utc>, shard: u32) -> bool {
     horizon.rows.contains(&(instant, shard))
 }
 

@@ -28,10 +28,10 @@ use crate::telemetry;
 /// How long a run may ignore its cancellation before its replica exits.
 const STUCK_EXIT: Duration = Duration::from_secs(600);
 
-/// What a replica stands on: who it is, its clocks, and both layers.
+/// What a replica is made of: its name, its clocks, the lock and the ledger.
 #[derive(Clone, Debug)]
 pub struct Parts {
-    /// The name under which it locks and claims. No two replicas may have the same.
+    /// The name under which it locks and claims. No two replicas may have the same name.
     pub instance: Instance,
     /// Its clocks.
     pub clock: Arc<dyn Clock>,
@@ -68,11 +68,11 @@ pub(crate) enum StartError {
     System(#[from] std::io::Error),
 }
 
-/// Fires `jobs` on `parts` until `stop` ends, then drains as at a signal. Everything runs on the caller's
-/// runtime. Says whether it ended in order.
+/// Fires `jobs` on `parts` until `stop` ends, then drains as after a signal. Everything runs on the caller's
+/// runtime. Returns whether the replica ended in order.
 ///
 /// # Cancel safety
-/// Dropped, it fires nothing more and lets go of its runs only with the runtime.
+/// If it is dropped, it fires nothing more. Runs that have started go on until the runtime ends.
 pub(crate) async fn embed(
     parts: Parts,
     config: &Config,
@@ -99,7 +99,7 @@ pub(crate) async fn embed(
     }
 }
 
-/// Who the replica is, and both of its layers.
+/// The name of the replica, its lock server and its ledger.
 struct OpenLayers {
     instance: Instance,
     locks: Arc<dyn LockBackend>,
@@ -107,7 +107,8 @@ struct OpenLayers {
 }
 
 impl Engine {
-    /// Opens both layers. Waits for a ledger that is away, and not for a lock's server: the row guards without it.
+    /// Opens both layers. Waits for a ledger that is away, but not for a lock server: without the lock the row still
+    /// guards.
     ///
     /// # Errors
     /// [`StartError`]; a signal ends the wait for the ledger.
@@ -162,7 +163,7 @@ impl Engine {
         Self { executor, opened, ticker, background }
     }
 
-    /// Fires `jobs` until the replica has drained. Says whether it ended in order.
+    /// Fires `jobs` until the replica has drained. Returns whether it ended in order.
     pub(crate) async fn serve(
         mut self,
         config: &Config,
@@ -172,11 +173,11 @@ impl Engine {
     ) -> bool {
         let Site { pulse, drain, .. } = self.executor.site.clone();
         let firings = TaskTracker::new();
-        // Read before the jobs are registered: what falls due from then on is fired by the plan, and is no gap.
+        // Read before the jobs are registered. What falls due after this moment is in the plan, so it is no gap.
         let from = pulse.now();
         let first = jobs.borrow().clone();
         if let Err(error) = self.opened.housekeeping.register(&first.registrations()).await {
-            // The rounds try again. Until then a claim answers that the job is unknown.
+            // The caretaker tries again. Until then a claim answers that the job is unknown.
             warn!(error = &error as &dyn std::error::Error, "could not register the jobs yet");
         }
         let scheduler = Scheduler::new(
@@ -193,7 +194,7 @@ impl Engine {
             (self.executor.clone(), self.opened.housekeeping.clone(), config.ledger.retention);
         let mut replaced = jobs;
         self.background.spawn(async move {
-            // The counters of jobs that come later begin at zero, too.
+            // The counters of jobs that are added later begin at zero, too.
             while replaced.changed().await.is_ok() {
                 telemetry::begin(replaced.borrow_and_update().iter().map(|job| &job.spec.name));
             }
@@ -228,7 +229,7 @@ impl Engine {
             }
         }
         self.background.shutdown().await;
-        info!("bye");
+        info!("stopped");
         in_order
     }
 }

@@ -1,5 +1,5 @@
-//! The runtimes of a process: what keeps a run's leases shares no thread with users' code, and no
-//! kind of a user's shares one with another.
+//! The runtimes of a process. The code that keeps leases shares no thread with users' code, and two kinds of a
+//! user share no thread with each other.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,8 +9,8 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use super::job_set::JobSet;
 use crate::registry::BoundJob;
 
-/// Threads of the engine: scheduling, both layers, and the kinds that come with the runner, none of
-/// which ever blocks.
+/// Threads of the engine. They run the scheduler, both layers and the kinds that come with the runner. None of
+/// that code blocks.
 const ENGINE_THREADS: usize = 2;
 
 /// All runtimes of a process.
@@ -21,17 +21,17 @@ pub(crate) struct Runtimes {
     kinds: BTreeMap<String, Runtime>,
 }
 
-/// Where things run.
+/// Which runtime runs which code.
 #[derive(Clone, Debug)]
 pub(crate) struct Homes {
-    /// Renews locks, and nothing else: not even a busy engine may delay a renewal.
+    /// Renews locks and does nothing else, so that a busy engine cannot delay a renewal.
     pub(crate) keepalive: Handle,
     engine: Handle,
     kinds: BTreeMap<String, Handle>,
 }
 
 impl Runtimes {
-    /// Starts what `jobs` need.
+    /// Starts the runtimes that `jobs` need.
     pub(crate) fn start(jobs: &JobSet) -> io::Result<Self> {
         let mut kinds = BTreeMap::new();
         for job in jobs.iter().filter(|job| !job.stock) {
@@ -46,7 +46,7 @@ impl Runtimes {
         })
     }
 
-    /// Runs `work` on the engine, then ends all runtimes without waiting for code that does not end.
+    /// Runs `work` on the engine's runtime, then ends all runtimes without waiting for code that does not end.
     pub(crate) fn run<T>(self, work: impl AsyncFnOnce(Homes) -> T) -> T {
         let homes = Homes {
             keepalive: self.keepalive.handle().clone(),

@@ -1,8 +1,8 @@
 //! Turns timetables into firings at their exact instants.
 //!
-//! tokio-cron-scheduler is the ticker: one job, every second. On each tick the planner takes every instant in
-//! `(cursor, now + LOOK_AHEAD]` of each timetable and parks a sleeper for it. The cursor, not the tick,
-//! decides: a missed, late or doubled tick changes nothing.
+//! tokio-cron-scheduler is the ticker: it has one job, which ticks every second. On each tick the planner takes
+//! every instant in `(cursor, now + LOOK_AHEAD]` of each timetable and starts a task that sleeps until it. The
+//! cursor decides what is planned, so a missed, late or doubled tick changes nothing.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,11 +24,11 @@ use crate::registry::BoundJob;
 use crate::schedule::{self, Timetable};
 use crate::telemetry;
 
-/// How far ahead a tick plans: more than two ticks, so that a missed one delays nothing.
+/// How far ahead a tick plans. It is more than two ticks, so that one missed tick delays nothing.
 const LOOK_AHEAD: TimeDelta = TimeDelta::milliseconds(2_500);
-/// Without a tick for this long the planner ticks for itself.
+/// After so long without a tick the planner plans without one.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// How often the runtime's timer ticks, where it is the ticker.
+/// How often the runtime's timer ticks if it is the ticker.
 const TICK: Duration = Duration::from_secs(1);
 
 /// What wakes the planner.
@@ -36,16 +36,16 @@ const TICK: Duration = Duration::from_secs(1);
 pub enum Ticker {
     /// tokio-cron-scheduler, at each second of the host's clock.
     Cron,
-    /// The runtime's own timer, each second: for a runtime whose time is not the host's.
+    /// The runtime's own timer, each second. For a runtime whose time is not the host's, as in a simulation.
     Timer,
 }
 
-/// When the planner last looked at the timetables: how others see that it lives.
+/// When the planner last looked at the timetables. Health checks read it.
 #[derive(Debug, Default)]
 pub(crate) struct LastTick(Mutex<Option<BootInstant>>);
 
 impl LastTick {
-    /// The planner looks at them now.
+    /// Notes that the planner looks at the timetables now.
     pub(crate) fn tick(&self, now: BootInstant) {
         *self.lock() = Some(now);
     }
@@ -71,10 +71,10 @@ struct Group {
 }
 
 impl Group {
-    /// Every instant in `(cursor, until]`, oldest first; the cursor moves past each exactly once.
+    /// Every instant in `(cursor, until]`, oldest first. The cursor moves past each instant exactly once.
     ///
-    /// Instants that are older than `now - grace` (a suspended or frozen replica has just woken) are
-    /// passed over: deciding about missed firings is up to the reconciliation, once for all replicas.
+    /// Instants older than `now - grace` are left out. They are found when a suspended or frozen replica wakes up.
+    /// The reconciliation decides about missed firings, once for all replicas.
     fn plan(&mut self, now: DateTime<Utc>, until: DateTime<Utc>) -> Vec<DateTime<Utc>> {
         let oldest = now - self.grace;
         self.cursor = self.cursor.max(oldest);
@@ -87,13 +87,12 @@ impl Group {
     }
 }
 
-/// All timetables of a set of jobs, each with the jobs that go by it.
+/// All timetables of a set of jobs, each with the jobs that use it.
 #[derive(Debug, Default)]
 struct Plan(Vec<Group>);
 
 impl Plan {
-    /// The plan of `jobs`. A timetable that `self` has already goes on where it is; another one begins after
-    /// `from`.
+    /// The plan of `jobs`. A timetable that `self` already has keeps its cursor. A new one begins after `from`.
     fn follow(&self, jobs: &JobSet, from: DateTime<Utc>) -> Self {
         let planned: HashMap<&Timetable, DateTime<Utc>> =
             self.0.iter().map(|group| (&group.timetable, group.cursor)).collect();
@@ -155,12 +154,12 @@ impl Scheduler {
         };
         let mut own = interval(if cron.is_some() { PATIENCE } else { TICK });
         own.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // An interval's first tick is at once; here it would be a tick that was missed.
+        // The first tick of an interval comes at once. Here it would count as a missed tick.
         own.reset();
         loop {
             self.plan_ahead();
             tokio::select! {
-                // A ticker that is shut down may tick once more: the end must win.
+                // A ticker that is shut down may tick once more. The drain must win.
                 biased;
                 () = self.site.drain.closing() => break,
                 Ok(()) = self.jobs.changed() => {
@@ -222,7 +221,7 @@ async fn cron_ticker(tick: Arc<Notify>) -> Result<JobScheduler, JobSchedulerErro
     Ok(cron)
 }
 
-/// Sleeps to the firing's exact moment, then walks it through the corridor.
+/// Sleeps until the firing's exact moment, then takes it through the corridor.
 async fn fire(executor: Arc<Executor>, job: Arc<BoundJob>, firing: Firing) {
     let due = firing.scheduled_at + schedule::delay(&firing.job, firing.scheduled_at, job.spec.jitter);
     tokio::select! {

@@ -14,18 +14,19 @@ use crate::rules::QUEUE_EXPIRY;
 
 /// What one replica has seen of the running rows, on its own clock.
 ///
-/// A lease that the ledger's clock calls over is not enough: a jump of that clock, or its return
-/// after an outage, would expire everybody at once. Only a row that this replica has itself watched
-/// untouched for a whole lease is a suspect. While the ledger is away nobody can touch a row, so the
-/// time between two looks counts for a third of a lease at most: owners that come back with the
-/// ledger have the rest of it to keep their lease, or to record a run that has ended meanwhile.
+/// A row is a suspect only if this replica has watched it for a whole lease and nobody has touched it. The ledger's
+/// clock alone does not suffice: if it jumps, or if the ledger returns after an outage, all leases are over at once.
+///
+/// While the ledger is away nobody can touch a row. Therefore the time between two looks counts for a third of a
+/// lease at most. When the ledger comes back, the owners have the rest of the lease to renew it, or to record a
+/// run that has ended meanwhile.
 #[derive(Debug, Default)]
 pub(crate) struct Sweep {
     seen: HashMap<Run, Sighting>,
     looked: Option<BootInstant>,
 }
 
-/// One lease, as it was first seen.
+/// One lease, and for how long it has been watched without a change.
 #[derive(Clone, Copy, Debug)]
 struct Sighting {
     lease_until: DateTime<Utc>,
@@ -39,20 +40,20 @@ impl Sighting {
     }
 }
 
-/// What the file says about a job whose run may be swept.
+/// What jobs.toml says about a job whose run may be swept.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SweepTerms {
     /// The job's lease.
     pub(crate) ttl: Duration,
-    /// More vanished owners than this end the firing.
+    /// After more vanished owners than this the firing ends.
     pub(crate) max_crashes: u32,
 }
 
 impl Sweep {
-    /// Looks at every running row, ends those whose owner is gone and says which.
+    /// Looks at every running row and ends those whose owner has vanished. Returns them.
     ///
     /// # Errors
-    /// When the ledger does not answer; what was seen is kept.
+    /// When the ledger does not answer. What was seen so far is kept.
     ///
     /// # Cancel safety
     /// Safe to drop: a sweep that was not acknowledged is repeated.
@@ -93,7 +94,7 @@ impl Sweep {
             let SweepTerms { ttl, max_crashes } = terms(&row.job);
             let sighting = match self.seen.get(&row.run) {
                 Some(old) if old.lease_until == row.lease_until => old.watched_for(since_last),
-                // A replica with another file may have given it a longer lease than ours says.
+                // Another replica may have a different file, which gives the job a longer lease than ours.
                 _ => {
                     let lease = ttl.max(row.remaining);
                     Sighting { lease_until: row.lease_until, watched: Duration::ZERO, lease }

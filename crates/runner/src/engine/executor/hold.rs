@@ -51,12 +51,12 @@ impl Renewals {
     }
 }
 
-/// The answer to taking the lock.
+/// The result of the try to take the lock.
 pub(super) enum Taken {
     /// Go on.
     Hold(Hold),
     /// Another replica runs this firing, or has run it.
-    AtIt,
+    Elsewhere,
     /// It is held for something else. The ledger has to say what that means.
     Busy,
     /// The lock's server is away and the job does not run without it.
@@ -97,11 +97,11 @@ impl Executor {
                     let key = self.lock_key(job, pass.firing()).map(|key| key.lock()).unwrap_or_default();
                     warn!(job = %spec.name, key, value = holder.instance, "a key without an expiry holds the lock and is not ours; the job waits until you delete it");
                 }
-                if first && holder.subject == subject { Taken::AtIt } else { Taken::Busy }
+                if first && holder.subject == subject { Taken::Elsewhere } else { Taken::Busy }
             }
             Ok(Acquisition::Done) => {
                 telemetry::lock_acquire(&spec.name, LockAnswer::Done);
-                Taken::AtIt
+                Taken::Elsewhere
             }
             Ok(unknown) => {
                 // An answer that this program does not know is no lock, and no skip either.

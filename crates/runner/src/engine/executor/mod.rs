@@ -33,7 +33,7 @@ use claim::Claimed;
 use hold::Taken;
 use passage::{Passage, Step};
 
-/// Walks firings through the corridor.
+/// Takes firings through the corridor.
 #[derive(Debug)]
 pub(crate) struct Executor {
     /// Prefix of lock keys and idempotency keys.
@@ -59,7 +59,7 @@ pub(crate) struct Executor {
 }
 
 impl Executor {
-    /// Walks one firing through the corridor until its fate is known.
+    /// Takes one firing through the corridor until its fate is known.
     ///
     /// # Cancel safety
     /// Dropping it drops the run and lets its leases end; another replica takes over.
@@ -88,7 +88,7 @@ impl Executor {
         // 2 lock, 3 keep
         let mut hold = match self.take(job, pass).await {
             Taken::Hold(hold) => hold,
-            Taken::AtIt => return Step::Over(Fate::Elsewhere),
+            Taken::Elsewhere => return Step::Over(Fate::Elsewhere),
             Taken::Busy => return self.contend(job, pass).await,
             Taken::Unreachable => return self.without_lock(job, pass).await,
         };

@@ -19,7 +19,7 @@ use crate::registry::BoundJob;
 use crate::rules::Outcome;
 use crate::telemetry;
 
-/// Ends a task when its owner goes away, whatever the reason.
+/// Ends a task when its owner is dropped.
 struct AbortOnDrop<T>(JoinHandle<T>);
 
 impl<T> Drop for AbortOnDrop<T> {
@@ -86,8 +86,8 @@ impl Executor {
             task: task.0.abort_handle(),
         };
         let joined = tokio::select! {
-            // What the work returned counts even if something was lost in the same moment: the
-            // fence decides whether the ledger takes it.
+            // If the work returns and something is lost in the same moment, the result counts. The fence decides
+            // whether the ledger takes it.
             biased;
             joined = &mut task.0 => joined,
             never = supervision.watch(hold, licence).instrument(span.clone()) => match never {},
@@ -99,8 +99,8 @@ impl Executor {
     }
 }
 
-/// What the run is told of its `kill_grace`: a little less, so that what ends itself at the last moment
-/// (a command that had to be killed) can still say so before it is dropped.
+/// The `kill_grace` that the run is told. It is a little shorter than the real one, so that a run which ends at the
+/// last moment (a command that had to be killed) can still report that before it is dropped.
 fn told_grace(kill_grace: Duration) -> Duration {
     kill_grace - (kill_grace / 4).min(Duration::from_millis(500))
 }

@@ -16,12 +16,12 @@ use crate::registry::BoundJob;
 use crate::rules::{RunTerms, Verdict, judge};
 use crate::telemetry;
 
-/// The most of an error that is written into a row, in bytes.
+/// An error in a row has at most so many bytes.
 const MOST_ERROR: usize = 16 << 10;
 
-/// What the ledger did not answer.
+/// The question that the ledger did not answer.
 enum Unanswered {
-    /// Whether a transaction of the run's own has committed.
+    /// Whether the run's own transaction has committed.
     Commit(LedgerError),
     /// The end of the run.
     Settle(LedgerError),
@@ -43,8 +43,8 @@ impl Executor {
         }
     }
 
-    /// Asks until the ledger answers or the replica leaves: a result counts for as long as nobody took over,
-    /// however late it is. Called without the lock.
+    /// Asks until the ledger answers or the replica leaves. A late result counts as long as no other replica has taken
+    /// the run over. Called without the lock.
     pub(super) async fn settle_until_answered(
         &self,
         job: &BoundJob,
@@ -52,7 +52,7 @@ impl Executor {
         owned: &Owned,
         ended: &Ended,
     ) -> Step {
-        // Often enough that a ledger which comes back learns of the result before a sweep takes us for vanished.
+        // Short, so that a ledger which comes back has the result before a sweep takes this owner for vanished.
         let longest = (job.spec.budget.ttl / 12).min(Duration::from_secs(1));
         loop {
             let pause = pass.pause(&self.site.jitter, longest);
@@ -74,9 +74,9 @@ impl Executor {
         ended: &Ended,
     ) -> Result<(Verdict, Settled), Unanswered> {
         let verdict = verdict(job, owned, ended);
-        // Asked first: a result that is recorded beside an unknown commit might contradict it.
+        // Asked first. If a result is recorded while the commit is unknown, the two might contradict each other.
         if ended.effect.is_committed().await.map_err(Unanswered::Commit)? {
-            // A transaction of the run's own has ended the firing, whatever the run did afterwards.
+            // The run's own transaction has ended the firing, whatever the run did afterwards.
             if let Some(error) = &verdict.error {
                 ended.span.in_scope(|| warn!(error, "the run went wrong after it had committed"));
             }
@@ -93,7 +93,7 @@ impl Executor {
         Ok((verdict, settled))
     }
 
-    /// Says what the ledger answered, and counts it.
+    /// Logs and counts the ledger's answer.
     fn settled(&self, job: &BoundJob, ended: &Ended, verdict: Verdict, settled: Settled) -> Step {
         let name = &job.spec.name;
         let took = ended.took;

@@ -41,7 +41,7 @@ pub(super) struct Bounds {
     pub(super) started: BootInstant,
     /// When its `timeout` ends.
     pub(super) deadline: BootInstant,
-    /// Until when the claim itself lets the work go on; each acknowledged heartbeat moves that.
+    /// Until when the work may go on after the claim. Each acknowledged heartbeat moves that.
     pub(super) first_licence: BootInstant,
 }
 
@@ -52,8 +52,8 @@ impl Bounds {
     }
 }
 
-/// Until when a lease in the ledger that was confirmed for `leased_at` lets the work go on. The work must be
-/// gone when the lease is, and that takes up to `kill_grace`.
+/// Until when the work may go on under a lease that counts from `leased_at`. The work must have stopped when the
+/// lease ends, and stopping takes up to `kill_grace`.
 fn licence(budget: &Budget, leased_at: BootInstant) -> BootInstant {
     let lease = Lease::granted(leased_at, budget.ttl, 0);
     lease.trusted_until().saturating_sub(budget.kill_grace)
@@ -67,10 +67,10 @@ impl Supervision<'_> {
         // interruption, not a timeout of the job.
         let (never, ..) = tokio::join!(
             biased;
-            self.mind_licence(watched),
+            self.watch_licence(watched),
             self.keep_lease(&licensed),
-            self.mind_lock(hold),
-            self.mind_time(),
+            self.watch_lock(hold),
+            self.watch_time(),
             self.enforce(),
         );
         never
@@ -110,7 +110,7 @@ impl Supervision<'_> {
     }
 
     /// Stops the run when its licence ends without having been moved.
-    async fn mind_licence(&self, mut licensed: watch::Receiver<BootInstant>) -> Infallible {
+    async fn watch_licence(&self, mut licensed: watch::Receiver<BootInstant>) -> Infallible {
         loop {
             let end = *licensed.borrow_and_update();
             tokio::select! {
@@ -127,8 +127,8 @@ impl Supervision<'_> {
         pending().await
     }
 
-    /// What the lock's loss means for the run.
-    async fn mind_lock(&self, hold: &mut Hold) -> Infallible {
+    /// Decides what the loss of the lock means for the run.
+    async fn watch_lock(&self, hold: &mut Hold) -> Infallible {
         let name = &self.spec.name;
         loop {
             match hold.lost().await {
@@ -164,7 +164,7 @@ impl Supervision<'_> {
     }
 
     /// The run's own time limit, and the replica's.
-    async fn mind_time(&self) -> Infallible {
+    async fn watch_time(&self) -> Infallible {
         tokio::select! {
             biased;
             () = sleep_until(&*self.executor.site.clock, self.bounds.deadline) => self.stop(Cause::Timeout),
