@@ -55,7 +55,7 @@ impl Executor {
             return Ended { outcome, cause, effect, output: None, took: Duration::ZERO, span };
         }
         let cancel = Cancel::default();
-        let (licence, licensed) = watch::channel(bounds.first_licence);
+        let licensed = watch::Sender::new(bounds.first_licence);
         let context = JobContext::new(ContextParts {
             namespace: self.namespace.clone(),
             firing: pass.firing().clone(),
@@ -65,7 +65,7 @@ impl Executor {
             deadline: bounds.deadline,
             kill_grace: told_grace(job.spec.budget.kill_grace),
             cancel: cancel.clone(),
-            licence: Licence::new(licensed),
+            licence: Licence::new(licensed.subscribe()),
             effect: Some(effect.clone()),
         });
         let left = context.clone();
@@ -83,6 +83,7 @@ impl Executor {
             cancel: &cancel,
             effect: &effect,
             bounds: &bounds,
+            licensed,
             task: task.0.abort_handle(),
         };
         let joined = tokio::select! {
@@ -90,12 +91,14 @@ impl Executor {
             // whether the ledger takes it.
             biased;
             joined = &mut task.0 => joined,
-            never = supervision.watch(hold, licence).instrument(span.clone()) => match never {},
+            never = supervision.watch(hold).instrument(span.clone()) => match never {},
         };
         drop(running);
         let took = self.site.clock.boot_now().saturating_since(bounds.started);
         telemetry::run_duration(&job.spec.name, took);
-        Ended { outcome: outcome(joined), cause: cancel.cause(), output: left.output(), effect, took, span }
+        let outcome = outcome(joined);
+        let cause = span.in_scope(|| supervision.cause_of(&outcome));
+        Ended { outcome, cause, output: left.output(), effect, took, span }
     }
 }
 
@@ -123,25 +126,26 @@ mod tests {
     use crate::engine::executor::{Fate, Ticket};
     use crate::engine::job_set::{JobSet, registration};
     use crate::engine::runtimes::Runtimes;
-    use crate::firing::{Firing, Instance, Origin, Reason};
+    use crate::firing::{Firing, Instance, Origin, Reason, State};
     use crate::job::{ErasedJob, JobError};
     use crate::ledger::{
-        Answer, Claim, ClaimRequest, Ending, Heartbeat, Ledger, LedgerOptions, Run, Settled, Settlement,
-        Skip, Skipped, Won,
+        Answer, Claim, ClaimRequest, Heartbeat, Ledger, LedgerOptions, Run, Settled, Settlement, Skip,
+        Skipped, Won,
     };
 
-    /// A ledger whose replica is frozen for a whole lease at the moment its claim is answered.
+    /// A ledger whose replica is frozen for a while at the moment its claim is answered.
     #[derive(Debug)]
     struct FreezesAfterClaim {
         ledger: Arc<dyn Ledger>,
         clock: Arc<ManualClock>,
+        span: Duration,
     }
 
     impl Ledger for FreezesAfterClaim {
         fn claim<'a>(&'a self, request: &'a ClaimRequest) -> Answer<'a, Claim> {
             Box::pin(async move {
                 let claim = self.ledger.claim(request).await;
-                self.clock.advance(request.lease);
+                self.clock.advance(self.span);
                 claim
             })
         }
@@ -163,18 +167,40 @@ mod tests {
         }
     }
 
-    /// Remembers whether it was ever run.
-    #[derive(Debug, Default)]
-    struct Witness(AtomicBool);
+    /// What the code of a run does after its replica has been frozen for a while in the middle of it.
+    #[derive(Clone, Copy, Debug)]
+    enum Then {
+        /// Obeys when it is asked to stop.
+        Obeys,
+        /// Returns an error that another attempt may heal: the time limit of a client that it used.
+        Fails,
+    }
 
-    impl ErasedJob for Witness {
-        fn run_owned(self: Arc<Self>, _: JobContext) -> BoxFuture<'static, Result<(), JobError>> {
-            self.0.store(true, Ordering::SeqCst);
-            Box::pin(async { Ok(()) })
+    #[derive(Debug)]
+    struct Work {
+        clock: Arc<ManualClock>,
+        frozen: Duration,
+        then: Then,
+        ran: AtomicBool,
+    }
+
+    impl ErasedJob for Work {
+        fn run_owned(self: Arc<Self>, ctx: JobContext) -> BoxFuture<'static, Result<(), JobError>> {
+            self.ran.store(true, Ordering::SeqCst);
+            Box::pin(async move {
+                self.clock.advance(self.frozen);
+                match self.then {
+                    Then::Obeys => {
+                        ctx.cancelled().await;
+                        Ok(())
+                    }
+                    Then::Fails => Err(JobError::retry("timed out")),
+                }
+            })
         }
     }
 
-    fn job(dir: &std::path::Path, work: Arc<Witness>) -> Arc<BoundJob> {
+    fn job(dir: &std::path::Path, work: Arc<Work>) -> Arc<BoundJob> {
         let path = dir.join("jobs.toml");
         std::fs::write(&path, "[jobs.job]\nkind = \"command\"\nparams = {}\nevery = \"1m\"\n").unwrap();
         let kinds: &[&str] = &["command"];
@@ -192,11 +218,9 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_run_whose_lease_was_over_before_it_could_begin_does_not_begin() {
+    /// Whether the code ran, and how its run was judged and recorded.
+    fn told(after_claim: Duration, in_run: Duration, then: Then) -> (bool, State, Option<Reason>) {
         let dir = tempfile::tempdir().unwrap();
-        let witness = Arc::new(Witness::default());
-        let job = job(dir.path(), witness.clone());
         let options = LedgerOptions {
             url: format!("sqlite:{}/runner.db", dir.path().display()),
             namespace: "test".into(),
@@ -204,36 +228,58 @@ mod tests {
             pooler: false,
             migrate: true,
         };
-        let fate =
-            Runtimes::start(&JobSet::new(Vec::new(), Duration::from_secs(30))).unwrap().run(async |homes| {
-                let opened = crate::ledger::open(options).await.unwrap();
-                opened.housekeeping.register(&[registration(&job)]).await.unwrap();
-                let now = opened.reader.now().await.unwrap().now;
-                let clock = Arc::new(ManualClock::new(now));
-                let site = Site::new(clock.clone(), Arc::default());
-                site.pulse.probe_once(&*opened.reader, &*opened.housekeeping).await;
-                let locks =
-                    Locks::new(lockcore::in_process(clock.clone()), clock.clone(), homes.keepalive.clone());
-                let executor = Executor {
-                    namespace: "test".into(),
-                    instance: Instance::new("host", Uuid::new_v4()),
-                    locks,
-                    ledger: Arc::new(FreezesAfterClaim {
-                        ledger: opened.ledger.clone(),
-                        clock: clock.clone(),
-                    }),
-                    site,
-                    permits: Arc::new(Semaphore::new(1)),
-                    homes,
-                    effects: opened.effects.clone(),
-                    turn: Arc::default(),
-                    stuck_exit: Duration::from_secs(600),
-                };
-                executor.execute(&job, Ticket::Fresh(firing(&job, now))).await
-            });
-        assert!(!witness.0.load(Ordering::SeqCst), "it ran without a licence");
-        let Fate::Ran { verdict, settled, .. } = fate else { panic!("{fate:?}") };
-        assert!(matches!(verdict.ending, Ending::Requeue { reason: Reason::Interrupted, .. }), "{verdict:?}");
-        assert_eq!(settled, Some(Settled::Recorded));
+        Runtimes::start(&JobSet::new(Vec::new(), Duration::from_secs(30))).unwrap().run(async |homes| {
+            let opened = crate::ledger::open(options).await.unwrap();
+            let now = opened.reader.now().await.unwrap().now;
+            let clock = Arc::new(ManualClock::new(now));
+            let ran = AtomicBool::new(false);
+            let work = Arc::new(Work { clock: clock.clone(), frozen: in_run, then, ran });
+            let job = job(dir.path(), work.clone());
+            opened.housekeeping.register(&[registration(&job)]).await.unwrap();
+            let site = Site::new(clock.clone(), Arc::default());
+            site.pulse.probe_once(&*opened.reader, &*opened.housekeeping).await;
+            let locks =
+                Locks::new(lockcore::in_process(clock.clone()), clock.clone(), homes.keepalive.clone());
+            let ledger = FreezesAfterClaim { ledger: opened.ledger.clone(), clock, span: after_claim };
+            let executor = Executor {
+                namespace: "test".into(),
+                instance: Instance::new("host", Uuid::new_v4()),
+                locks,
+                ledger: Arc::new(ledger),
+                site,
+                permits: Arc::new(Semaphore::new(1)),
+                homes,
+                effects: opened.effects.clone(),
+                turn: Arc::default(),
+                stuck_exit: Duration::from_secs(600),
+            };
+            let fate = executor.execute(&job, Ticket::Fresh(firing(&job, now))).await;
+            let Fate::Ran { verdict, settled, .. } = fate else { panic!("{fate:?}") };
+            assert_eq!(settled, Some(Settled::Recorded));
+            let (state, reason) = verdict.ending.words();
+            (work.ran.load(Ordering::SeqCst), state, reason)
+        })
+    }
+
+    /// Longer than every limit of the job.
+    const LONG: Duration = Duration::from_secs(3_600);
+
+    #[test]
+    fn a_run_whose_lease_was_over_before_it_could_begin_does_not_begin() {
+        let told = told(LONG, Duration::ZERO, Then::Obeys);
+        assert_eq!(told, (false, State::Queued, Some(Reason::Interrupted)));
+    }
+
+    #[test]
+    fn a_run_that_wakes_from_a_freeze_is_interrupted_and_has_not_timed_out() {
+        // Its lock and its timeout are over too, and which of them is noticed first is chance.
+        let told = told(Duration::ZERO, LONG, Then::Obeys);
+        assert_eq!(told, (true, State::Queued, Some(Reason::Interrupted)));
+    }
+
+    #[test]
+    fn an_error_right_after_a_freeze_is_not_a_failure_of_the_job() {
+        let told = told(Duration::ZERO, LONG, Then::Fails);
+        assert_eq!(told, (true, State::Queued, Some(Reason::Interrupted)));
     }
 }

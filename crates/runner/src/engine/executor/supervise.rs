@@ -20,6 +20,7 @@ use crate::config::{Budget, JobSpec, OnUnavailable};
 use crate::firing::Cause;
 use crate::job::Cancel;
 use crate::ledger::{Effect, Heartbeat};
+use crate::rules::Outcome;
 use crate::telemetry::{self, LockLoss, RenewalAnswer};
 
 /// Everything that may stop one run.
@@ -30,6 +31,8 @@ pub(super) struct Supervision<'a> {
     pub(super) cancel: &'a Cancel,
     pub(super) effect: &'a Effect,
     pub(super) bounds: &'a Bounds,
+    /// Until when the ledger lets the work go on; each acknowledged heartbeat moves it.
+    pub(super) licensed: watch::Sender<BootInstant>,
     pub(super) task: AbortHandle,
 }
 
@@ -61,14 +64,10 @@ fn licence(budget: &Budget, leased_at: BootInstant) -> BootInstant {
 
 impl Supervision<'_> {
     /// Watches until dropped.
-    pub(super) async fn watch(&self, hold: &mut Hold, licensed: watch::Sender<BootInstant>) -> Infallible {
-        let watched = licensed.subscribe();
-        // A run that wakes from a freeze finds all its limits passed at once. The licence comes first: that is an
-        // interruption, not a timeout of the job.
+    pub(super) async fn watch(&self, hold: &mut Hold) -> Infallible {
         let (never, ..) = tokio::join!(
-            biased;
-            self.watch_licence(watched),
-            self.keep_lease(&licensed),
+            self.watch_licence(),
+            self.keep_lease(),
             self.watch_lock(hold),
             self.watch_time(),
             self.enforce(),
@@ -78,16 +77,20 @@ impl Supervision<'_> {
 
     /// Sends a heartbeat every third of the ttl, sooner after a failure. Each one that is acknowledged moves the
     /// licence.
-    async fn keep_lease(&self, licensed: &watch::Sender<BootInstant>) -> Infallible {
+    async fn keep_lease(&self) -> Infallible {
         let budget = &self.spec.budget;
         let clock = &*self.executor.site.clock;
         let mut due = self.owned.leased_at + budget.ttl / 3;
         loop {
             sleep_until(clock, due).await;
             let sent = clock.boot_now();
+            if !self.is_licensed() {
+                // The work must have stopped by now. The lease is kept only until it has.
+                self.stop(Cause::LeaseLost);
+            }
             match self.executor.ledger.heartbeat(self.owned.run(), budget.ttl).await {
                 Ok(Heartbeat::Alive { cancel_requested }) => {
-                    licensed.send_replace(licence(budget, sent));
+                    self.licensed.send_replace(licence(budget, sent));
                     due = sent + budget.ttl / 3;
                     if cancel_requested {
                         self.stop(Cause::CancelRequested);
@@ -110,7 +113,8 @@ impl Supervision<'_> {
     }
 
     /// Stops the run when its licence ends without having been moved.
-    async fn watch_licence(&self, mut licensed: watch::Receiver<BootInstant>) -> Infallible {
+    async fn watch_licence(&self) -> Infallible {
+        let mut licensed = self.licensed.subscribe();
         loop {
             let end = *licensed.borrow_and_update();
             tokio::select! {
@@ -119,9 +123,6 @@ impl Supervision<'_> {
                 () = sleep_until(&*self.executor.site.clock, end) => break,
                 Ok(()) = licensed.changed() => {}
             }
-        }
-        if self.cancel.cause().is_none() && !self.effect.is_sent() {
-            warn!("lost: the ledger did not acknowledge this run's heartbeat in time");
         }
         self.stop(Cause::LeaseLost);
         pending().await
@@ -194,7 +195,37 @@ impl Supervision<'_> {
         sleep_until(clock, clock.boot_now() + span).await;
     }
 
+    /// Whether the ledger still lets the work go on.
+    fn is_licensed(&self) -> bool {
+        self.executor.site.clock.boot_now() < *self.licensed.borrow()
+    }
+
+    /// Asks the run to stop, unless it has been asked.
+    ///
+    /// A run that wakes from a freeze finds all its limits passed at once, and hears of them in any order: the lock
+    /// is kept on another runtime, which may wake first. So the clock decides, not the order. If the licence is
+    /// over, that is the cause: an interruption, not a timeout of the job.
     fn stop(&self, cause: Cause) {
-        self.cancel.cancel(cause);
+        let licensed = self.is_licensed();
+        if !licensed && self.cancel.cause().is_none() && !self.effect.is_sent() {
+            warn!("lost: the ledger did not acknowledge this run's heartbeat in time");
+        }
+        self.cancel.cancel(if licensed { cause } else { Cause::LeaseLost });
+    }
+
+    /// Why the run ended so, if not by itself.
+    ///
+    /// A freeze also runs out the time limits of the job's own clients. If an error that another attempt may heal
+    /// comes when the licence is over, nobody knows whose error it is, and the run counts as interrupted.
+    pub(super) fn cause_of(&self, outcome: &Outcome) -> Option<Cause> {
+        let may_heal = match outcome {
+            Outcome::Failed { retry, .. } => *retry,
+            Outcome::Panicked(_) | Outcome::Dropped => true,
+            Outcome::Succeeded => false,
+        };
+        if may_heal && !self.is_licensed() {
+            self.stop(Cause::LeaseLost);
+        }
+        self.cancel.cause()
     }
 }
