@@ -9,18 +9,19 @@ use testbed::{Deployment, PrivatePostgres, PrivateRedis, Replica, wait_until_blo
 /// Longer than a start or an end takes on a busy machine.
 const SOON: Duration = Duration::from_secs(30);
 
-/// The built example. It lies beside the tests of the same build: `target/PROFILE/examples`.
-fn custom_job() -> PathBuf {
+/// A built example. It lies beside the tests of the same build: `target/PROFILE/examples`.
+fn example(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
-    let example = test.parent().unwrap().with_file_name("examples").join("custom_job");
+    let example = test.parent().unwrap().with_file_name("examples").join(name);
     let built = example.exists();
-    assert!(built, "{} is missing: cargo build -p runner --example custom_job", example.display());
+    assert!(built, "{} is missing: cargo build -p runner --example {name}", example.display());
     example
 }
 
 /// One job `invoices`; `params` and whatever keys follow it.
 fn deployment(params: &str) -> Deployment {
-    Deployment::new(&custom_job()).jobs(&format!("[jobs.invoices]\nkind = \"invoices\"\nparams = {params}"))
+    Deployment::new(&example("custom_job"))
+        .jobs(&format!("[jobs.invoices]\nkind = \"invoices\"\nparams = {params}"))
 }
 
 fn state(row: &Value) -> String {
@@ -70,13 +71,27 @@ fn a_job_that_prints_hangs_neither_exec_nor_a_replica() {
     assert!(exec.status.success() && exec.stdout.contains("for ada"), "{exec:?}");
     let mut replica = deployment.start(1).pop().unwrap();
     // The second line shows that the first run has let the next one begin.
-    for _ in 0..2 {
-        replica.wait_for_line(SOON, |line| line.contains("for ada"));
-    }
+    replica.wait_for_line(SOON, |line| line.contains("for ada"));
+    replica.lines().wait_for(replica.lines().mark(), SOON, |line| line.contains("for ada"));
     replica.terminate();
     assert!(replica.wait_exit(SOON).success(), "{}", replica.lines().tail());
     let rows = deployment.history("invoices");
     assert!(rows.iter().all(|row| state(row) == "succeeded/"), "{rows:?}");
+}
+
+#[test]
+fn a_program_may_have_a_logger_of_its_own_on_stdout() {
+    let deployment =
+        Deployment::new(&example("own_logger")).jobs("[jobs.hello]\nkind = \"hello\"\nevery = \"1s\"");
+    let mut replica = deployment.start(1).pop().unwrap();
+    let hello = |line: &str| line.contains("own_logger") && line.contains("hello");
+    replica.wait_for_line(SOON, hello);
+    replica.lines().wait_for(replica.lines().mark(), SOON, hello);
+    replica.wait_for_line(SOON, |line| line.contains("runner::") && line.contains("ready"));
+    replica.terminate();
+    assert!(replica.wait_exit(SOON).success(), "{}", replica.lines().tail());
+    let rows = deployment.history("hello");
+    assert!(rows.len() >= 2 && rows.iter().all(|row| state(row) == "succeeded/"), "{rows:?}");
 }
 
 #[test]

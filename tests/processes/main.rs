@@ -17,6 +17,7 @@ mod faults;
 mod gaps;
 mod http;
 mod network;
+mod outputs;
 mod poison;
 mod pooler;
 mod receivers;

@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
@@ -25,6 +26,7 @@ const FAKETIME: &str = "faketime/libfaketimeMT.so.1";
 pub struct ReplicaBuilder {
     command: Command,
     clock: Option<NamedTempFile>,
+    output: Option<OwnedFd>,
 }
 
 impl ReplicaBuilder {
@@ -74,6 +76,13 @@ impl ReplicaBuilder {
         self
     }
 
+    /// Has it write stdout and stderr to `output`. Then [`Replica::lines`] stays empty.
+    #[must_use]
+    pub fn output(mut self, output: impl Into<OwnedFd>) -> Self {
+        self.output = Some(output.into());
+        self
+    }
+
     /// Starts the process.
     ///
     /// # Panics
@@ -82,12 +91,21 @@ impl ReplicaBuilder {
     pub fn spawn(mut self) -> Replica {
         let marker = Uuid::new_v4().simple().to_string();
         // It stays in the group of the test process: who ends a hanging test ends its replicas too.
-        self.command.env(MARKER, &marker).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        self.command.env(MARKER, &marker).stdin(Stdio::null());
+        let outputs = self.output.map(|output| (output.try_clone().expect("a file descriptor"), output));
+        match outputs {
+            Some((stdout, stderr)) => self.command.stdout(stdout).stderr(stderr),
+            None => self.command.stdout(Stdio::piped()).stderr(Stdio::piped()),
+        };
         let started = self.command.spawn();
         let mut child = started.unwrap_or_else(|error| panic!("cannot start {:?}: {error}", self.command));
         let lines = Lines::default();
-        lines.follow(child.stdout.take().expect("stdout is piped"));
-        lines.follow(child.stderr.take().expect("stderr is piped"));
+        if let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) {
+            lines.follow(stdout);
+            lines.follow(stderr);
+        }
+        // It holds the descriptors that the child was given, and a pipe ends when its last writer is gone.
+        drop(self.command);
         Replica { child, ended: None, lines, marker, clock: self.clock }
     }
 }
@@ -113,7 +131,7 @@ impl Replica {
                 command.env_remove(name);
             }
         }
-        ReplicaBuilder { command, clock: None }
+        ReplicaBuilder { command, clock: None, output: None }
     }
 
     /// Its process id.

@@ -97,7 +97,7 @@ fn a_port_that_is_taken_ends_the_start_with_the_address_and_a_hint() {
 }
 
 /// The TCP ports on which a process listens.
-fn ports(replica: &Replica) -> Vec<u16> {
+pub(crate) fn ports(replica: &Replica) -> Vec<u16> {
     let inodes: Vec<String> = std::fs::read_dir(format!("/proc/{}/fd", replica.pid()))
         .unwrap()
         .filter_map(|entry| {

@@ -4,8 +4,8 @@
 
 mod documented;
 mod exposition;
-mod listening;
-mod numbers;
+pub(crate) mod listening;
+pub(crate) mod numbers;
 mod readiness;
 
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ use crate::program;
 const START: Duration = Duration::from_secs(30);
 
 /// Each replica serves on a port that the system chooses.
-const ADMIN: &str = "[admin]\nlisten = \"127.0.0.1:0\"";
+pub(crate) const ADMIN: &str = "[admin]\nlisten = \"127.0.0.1:0\"";
 
 /// Where a replica says that it serves.
 fn address(replica: &Replica) -> SocketAddr {

@@ -16,7 +16,7 @@ use crate::program;
 const LONG: Duration = Duration::from_secs(60);
 
 /// The page of one replica; the test fails if it breaks a rule of the format.
-fn page(address: SocketAddr) -> Page {
+pub(crate) fn page(address: SocketAddr) -> Page {
     let answer = get(address, "/metrics");
     assert_eq!(answer.status, 200, "{answer:?}");
     assert!(answer.head.contains("content-type: text/plain; version=0.0.4"), "{}", answer.head);

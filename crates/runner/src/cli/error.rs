@@ -1,10 +1,10 @@
 //! Why a subcommand failed: the message on stderr and the exit code.
 
 use std::error::Error;
-use std::fmt::Display;
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 
+use super::logging::tell;
 use crate::admin::ListenError;
 use crate::config::{Config, ConfigErrors, NotUnicode};
 use crate::engine::StartError;
@@ -105,11 +105,6 @@ pub(super) fn exit_code(result: Result<(), CliError>) -> ExitCode {
             ExitCode::from(error.code())
         }
     }
-}
-
-/// Writes one message to stderr. If stderr is closed, there is nobody to tell.
-pub(super) fn tell(message: &dyn Display) {
-    let _unread = writeln!(io::stderr(), "{message}");
 }
 
 /// The error and its causes in one line. Many libraries repeat the cause at the end of the message: it is

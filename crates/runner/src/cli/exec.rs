@@ -2,9 +2,10 @@
 
 use std::io::{self, Write};
 
-use super::error::{CliError, tell};
+use super::error::CliError;
 use super::invocation::Invocation;
-use super::logging;
+use super::logging::{self, tell};
+use crate::engine::StartError;
 use crate::engine::executor::Fate;
 use crate::firing::{Reason, State};
 use crate::ledger::{Ending, Settled};
@@ -20,12 +21,15 @@ pub(super) struct ExecArgs {
 impl ExecArgs {
     pub(super) fn run(&self, invocation: &Invocation<'_>) -> Result<(), CliError> {
         let config = invocation.config()?;
-        logging::start(&config.log);
+        logging::start(&config.log).map_err(StartError::from)?;
         let jobs = invocation.registry.bind(&config)?;
         let Some(job) = jobs.iter().find(|job| job.spec.name.as_str() == self.job) else {
             return Err(CliError::unknown_job(&self.job, &config));
         };
-        match exec(&config, job)? {
+        let executed = exec(&config, job)?;
+        // The log lines of the run come before its output.
+        logging::finish();
+        match executed {
             Executed::Ended(fate) => show(&fate, &mut io::stdout()),
             Executed::LeftBehind => {
                 tell(&"left behind: the run did not end; a replica takes over when its lease is over");

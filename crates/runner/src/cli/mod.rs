@@ -7,6 +7,7 @@ mod exec;
 mod format;
 mod history;
 mod invocation;
+mod log_writer;
 mod logging;
 mod migrate;
 mod next;
@@ -85,8 +86,10 @@ pub(crate) fn main(registry: &Registry, args: impl IntoIterator<Item = OsString>
         environment: Environment::capture(),
         file: cli.config,
     };
-    error::exit_code(match cli.subcommand {
+    let exit_code = error::exit_code(match cli.subcommand {
         Some(subcommand) => subcommand.run(&invocation),
         None => serve::run(&invocation),
-    })
+    });
+    logging::finish();
+    exit_code
 }

@@ -20,7 +20,7 @@ use crate::telemetry;
 /// Runs a replica.
 pub(super) fn run(invocation: &Invocation<'_>) -> Result<(), CliError> {
     let config = invocation.config()?;
-    logging::start(&config.log);
+    logging::start(&config.log).map_err(StartError::from)?;
     for warning in &config.warnings {
         tracing::warn!(key = warning.key(), "{}", warning.message());
     }
@@ -57,5 +57,6 @@ async fn serve(config: &Config, jobs: SharedJobs, homes: Homes, site: &Site) -> 
     tokio::select! {
         ended = replica => ended,
         Some(never) = OptionFuture::from(admin.map(Admin::serve)) => match never {},
+        never = logging::report_lost_lines() => match never {},
     }
 }

@@ -34,6 +34,7 @@ const RUNNING: &str = "runner_running";
 const STUCK: &str = "runner_stuck_runs";
 const CLOCK_OFFSET: &str = "runner_clock_offset_seconds";
 const HEARTBEAT_MISSED: &str = "runner_heartbeat_missed_total";
+const LOG_LINES_LOST: &str = "runner_log_lines_lost_total";
 
 /// Where a firing goes, and why.
 const ENDINGS: [(State, Option<Reason>); 19] = [
@@ -77,7 +78,7 @@ pub(crate) fn begin<'a>(jobs: impl IntoIterator<Item = &'a JobName>) {
     for outcome in RenewalAnswer::ALL {
         counter!(LOCK_RENEWALS, "outcome" => outcome.as_str()).increment(0);
     }
-    for name in [HEARTBEAT_MISSED, FAILOVERS] {
+    for name in [HEARTBEAT_MISSED, FAILOVERS, LOG_LINES_LOST] {
         counter!(name).increment(0);
     }
     gauge!(RUNNING).increment(0.0);
@@ -132,6 +133,7 @@ fn describe() {
     describe_gauge!(STUCK, "Runs that ignore their cancellation.");
     describe_gauge!(CLOCK_OFFSET, "This host's clock minus the ledger's.");
     describe_counter!(HEARTBEAT_MISSED, "Ticks that did not come, so that the planner ticked for itself.");
+    describe_counter!(LOG_LINES_LOST, "Log lines that nobody read in time, or that could not be written.");
 }
 
 /// Counts an answer to taking a lock.
@@ -165,6 +167,11 @@ pub(crate) fn lock_lost(job: &JobName, reason: LockLoss) {
 /// Counts an answer to a claim.
 pub(crate) fn claim(job: &JobName, outcome: ClaimAnswer) {
     counter!(CLAIMS, "job" => label(job), "outcome" => outcome.as_str()).increment(1);
+}
+
+/// Counts lost log lines; `all` is how many there were since the process began.
+pub(crate) fn log_lines_lost(all: u64) {
+    counter!(LOG_LINES_LOST).absolute(all);
 }
 
 /// Counts a server that took the ledger over from another.
