@@ -187,7 +187,8 @@ impl Pulse {
         Ok(true)
     }
 
-    fn answered(&self, sent: BootInstant, ledger: DateTime<Utc>) {
+    /// Notes that the ledger has answered a question that was sent at `sent`, and its time then.
+    pub(super) fn answered(&self, sent: BootInstant, ledger: DateTime<Utc>) {
         let now = self.clock.boot_now();
         let round_trip = now.saturating_since(sent);
         let fresh = Anchor { boot: sent + round_trip / 2, ledger, round_trip };

@@ -13,6 +13,8 @@ mod passage;
 mod run;
 mod settle;
 mod supervise;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,0 +1,15 @@
+//! The rules of the corridor, each of them a test: a real executor, with a ledger and a lock that answer as they
+//! are told, in paused time.
+
+mod admission;
+mod answers;
+mod claims;
+mod contention;
+mod effects;
+mod fixture;
+mod leases;
+mod ledger;
+mod lock;
+mod settling;
+mod shown;
+mod supervision;
