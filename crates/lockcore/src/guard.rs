@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::boot::sleep_until;
-use crate::keepalive::{KeepAlive, Shared};
+use crate::keepalive::{KeepAlive, Shared, State};
 use crate::tools::Tools;
 use crate::{Backoff, DoneMark, Lease, LockError, LockKey, Loss, ReleaseOutcome, Token};
 
@@ -50,18 +50,31 @@ pub struct LeaseGuard {
     tools: Tools,
     keepalive: JoinHandle<()>,
     losses: mpsc::UnboundedReceiver<Loss>,
+    notice: Duration,
     /// Whether the last loss was final: no other will come.
     ended: bool,
 }
 
 impl LeaseGuard {
-    pub(crate) fn new(tools: Tools, key: LockKey, token: Token, lease: Lease, notice: Duration) -> Self {
-        let shared = Arc::new(Shared::new(key, token, lease));
+    pub(crate) fn new(tools: Tools, shared: Shared, notice: Duration) -> Self {
+        let shared = Arc::new(shared);
         let (sender, losses) = mpsc::unbounded_channel();
         let keepalive =
             KeepAlive { shared: Arc::clone(&shared), tools: tools.clone(), notice, losses: sender };
         let keepalive = tools.renewals.spawn(keepalive.run());
-        Self { shared, tools, keepalive, losses, ended: false }
+        Self { shared, tools, keepalive, losses, notice, ended: false }
+    }
+
+    pub(crate) fn key(&self) -> &LockKey {
+        &self.shared.key
+    }
+
+    pub(crate) fn state(&self) -> State {
+        *self.shared.state()
+    }
+
+    pub(crate) const fn notice(&self) -> Duration {
+        self.notice
     }
 
     /// The proof that the lock is ours.
@@ -78,7 +91,8 @@ impl LeaseGuard {
 
     /// Waits for the next loss.
     ///
-    /// [`Loss::NotMine`] and [`Loss::Cap`] are final: after them this waits for ever. After
+    /// [`Loss::NotMine`] and [`Loss::Cap`] are final: after them this waits for ever. A lock that was lost so can be
+    /// [taken again](crate::Locks::retake). After
     /// [`Loss::Unreachable`] the renewals go on. If the server answers again and the lock is still ours, it
     /// can be trusted again; no value says so, but [`lease`](Self::lease) shows it. Otherwise the next loss
     /// is `NotMine`, `Cap`, or `Unreachable` again.

@@ -25,10 +25,15 @@ pub(crate) struct State {
     pub(crate) cap_reached: bool,
 }
 
+impl State {
+    pub(crate) const fn begin(lease: Lease) -> Self {
+        Self { lease, renewals_failed: 0, cap_reached: false }
+    }
+}
+
 impl Shared {
-    pub(crate) fn new(key: LockKey, token: Token, lease: Lease) -> Self {
-        let state = Mutex::new(State { lease, renewals_failed: 0, cap_reached: false });
-        Self { key, token, state }
+    pub(crate) fn new(key: LockKey, token: Token, state: State) -> Self {
+        Self { key, token, state: Mutex::new(state) }
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {

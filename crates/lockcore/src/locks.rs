@@ -8,6 +8,7 @@ use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use crate::boot::sleep_until;
+use crate::keepalive::{Shared, State};
 use crate::tools::Tools;
 use crate::{
     AcquireOutcome, AcquireRequest, Backoff, BootClock, BootInstant, Holder, Jitter, Lease, LeaseGuard,
@@ -142,6 +143,37 @@ impl Locks {
         }
     }
 
+    /// Takes a lock again that was lost, if nobody has it: one try. For work that has another licence to go on.
+    ///
+    /// The new guard goes on where `lost` ended. The try counts as a renewal, and the lock never lives longer than
+    /// the first acquisition allowed. `None`: no renewal is left, or the life of the lock is over.
+    ///
+    /// `unless_done` is what [`DoneMark`](crate::DoneMark) may say of this work. Its release may have been sent, and
+    /// then a lock that is taken again would be held by nobody.
+    ///
+    /// # Errors
+    /// [`LockError`] when the outcome is unknown. The token is then released in the background.
+    ///
+    /// # Cancel safety
+    /// As [`acquire`](Self::acquire).
+    pub async fn retake(
+        &self,
+        lost: &LeaseGuard,
+        unless_done: Option<String>,
+    ) -> Result<Option<Acquisition>, LockError> {
+        let lease = lost.lease();
+        let left = lease.renewal_due().and_then(|_| lease.renewal_ttl(self.tools.clock.boot_now()));
+        let Some(ttl) = left else { return Ok(None) };
+        let token = lost.token().reissued(Uuid::new_v4());
+        let request = AcquireRequest { unless_done, ..AcquireRequest::new(lost.key().clone(), token, ttl) };
+        let mut asking = Asking::new(self, request);
+        Ok(Some(match asking.send().await? {
+            (AcquireOutcome::Acquired, since) => Acquisition::Acquired(asking.into_next_guard(lost, since)),
+            (AcquireOutcome::Done, _) => Acquisition::Done,
+            (AcquireOutcome::Held { holder, remaining }, _) => Acquisition::Held { holder, remaining },
+        }))
+    }
+
     /// Releases the token of `request` in the background: tries until the server answers, for at most one
     /// ttl.
     fn release_in_background(&self, request: AcquireRequest) {
@@ -222,11 +254,21 @@ impl<'a> Asking<'a> {
         }
     }
 
-    fn into_guard(mut self, since: BootInstant, terms: Terms) -> LeaseGuard {
-        self.unknown_since = None;
+    fn into_guard(self, since: BootInstant, terms: Terms) -> LeaseGuard {
         let lease = Lease::granted(since, self.request.ttl, terms.max_renewals);
+        self.guard(State::begin(lease), terms.notice)
+    }
+
+    /// The guard that goes on after `lost`.
+    fn into_next_guard(self, lost: &LeaseGuard, since: BootInstant) -> LeaseGuard {
+        let state = lost.state();
+        self.guard(State { lease: state.lease.renewed(since), ..state }, lost.notice())
+    }
+
+    fn guard(mut self, state: State, notice: Duration) -> LeaseGuard {
+        self.unknown_since = None;
         let (key, token) = (self.request.key.clone(), self.request.token.clone());
-        LeaseGuard::new(self.locks.tools.clone(), key, token, lease, terms.notice)
+        LeaseGuard::new(self.locks.tools.clone(), Shared::new(key, token, state), notice)
     }
 
     fn clean_up(&mut self) {

@@ -4,7 +4,8 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Loss {
-    /// The server says that the lock is gone, or that someone else has it: stop the work at once.
+    /// The server says that the lock is gone, or that someone else has it. Stop the work at once, unless something
+    /// else licenses it.
     NotMine,
     /// The lock was renewed as often as allowed. It is not renewed any more and will expire.
     Cap,

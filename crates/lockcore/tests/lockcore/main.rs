@@ -16,6 +16,7 @@ mod public_names;
 mod redis_faults;
 #[cfg(feature = "redis")]
 mod redis_states;
+mod retake;
 mod scripted;
 mod support;
 mod warnings;

@@ -142,7 +142,9 @@ fn failed(terms: &RunTerms, won: &Won, reason: Reason, error: String) -> Verdict
 
 /// A run that we stopped for a reason that is not the job's.
 fn interrupted(terms: &RunTerms, won: &Won, cause: Cause, outcome: &Outcome) -> Verdict {
-    let crashed = cause != Cause::Drain;
+    // A crash is a run that took its owner with it, or kept it from the ledger. Neither a drain nor a lock server that
+    // loses its keys is one.
+    let crashed = !matches!(cause, Cause::Drain | Cause::LockLost);
     let lost = LostRun {
         delivery: terms.delivery,
         crashes: won.crashes,
@@ -263,15 +265,17 @@ mod tests {
     }
 
     #[test]
-    fn an_interruption_counts_as_a_crash_and_a_drain_does_not() {
-        for cause in [Cause::LockLost, Cause::RenewalCap, Cause::LeaseLost] {
+    fn an_interruption_counts_as_a_crash_and_neither_a_drain_nor_a_lost_lock_does() {
+        for cause in [Cause::RenewalCap, Cause::LeaseLost] {
             let first = told(won(0, 0), &Outcome::Dropped, Some(cause));
             assert_eq!((first.0, first.1, first.2), (State::Queued, Some(Reason::Interrupted), true));
             let last = told(won(1, 0), &Outcome::Dropped, Some(cause));
             assert_eq!((last.0, last.1, last.2), (State::Failed, Some(Reason::CrashLoop), true));
         }
-        let drained = told(won(1, 0), &Outcome::Dropped, Some(Cause::Drain));
-        assert_eq!((drained.0, drained.1, drained.2), (State::Queued, Some(Reason::Interrupted), false));
+        for cause in [Cause::Drain, Cause::LockLost] {
+            let again = told(won(1, 0), &Outcome::Dropped, Some(cause));
+            assert_eq!((again.0, again.1, again.2), (State::Queued, Some(Reason::Interrupted), false));
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lockcore::{
-    AcquireRequest, Acquisition, DoneMark, InvalidKey, LeaseGuard, LeaseReport, LockKey, Loss,
+    AcquireRequest, Acquisition, DoneMark, InvalidKey, LeaseGuard, LeaseReport, LockKey, Locks, Loss,
     ReleaseOutcome, Terms, Token,
 };
 use tracing::{debug, error, warn};
@@ -28,6 +28,8 @@ pub(super) enum Hold {
         /// What a done marker would name, for firings that may leave one.
         subject: Option<String>,
         counted: Renewals,
+        /// Whether it was someone else's when it was last renewed. This has been told, and there is nothing to release.
+        is_lost: bool,
     },
     /// The lock's server is away, and the job may run without a lock.
     LedgerOnly,
@@ -49,6 +51,16 @@ impl Renewals {
         telemetry::lock_renewals(RenewalAnswer::Failed, report.renewals_failed.saturating_sub(self.failed));
         *self = Self { renewed: report.renewals_ok, failed: report.renewals_failed };
     }
+}
+
+/// The result of the try to take a lost lock again.
+pub(super) enum Retaken {
+    /// It is ours.
+    Ours,
+    /// Someone else has it, or the lock server did not answer.
+    NotNow,
+    /// It is not to be taken again.
+    Never,
 }
 
 /// The result of the try to take the lock.
@@ -87,7 +99,7 @@ impl Executor {
             Ok(Acquisition::Acquired(guard)) => {
                 telemetry::lock_acquire(&spec.name, LockAnswer::Acquired);
                 let subject = first.then_some(subject);
-                Taken::Hold(Hold::Locked { guard, subject, counted: Renewals::default() })
+                Taken::Hold(Hold::Locked { guard, subject, counted: Renewals::default(), is_lost: false })
             }
             Ok(Acquisition::Held { holder, remaining }) => {
                 telemetry::lock_acquire(&spec.name, LockAnswer::Held);
@@ -144,11 +156,14 @@ impl Hold {
     /// Safe to drop and call again.
     pub(super) async fn lost(&mut self) -> Loss {
         match self {
-            Self::Locked { guard, counted, .. } => loop {
+            Self::Locked { guard, counted, is_lost, .. } => loop {
                 let renewal = guard.lease().ttl() / 3;
                 tokio::select! {
                     biased;
-                    loss = guard.lost() => return loss,
+                    loss = guard.lost() => {
+                        *is_lost = loss == Loss::NotMine;
+                        return loss;
+                    }
                     // So that a run of hours shows its renewals before it ends.
                     () = tokio::time::sleep(renewal) => counted.count(&guard.report()),
                 }
@@ -157,10 +172,38 @@ impl Hold {
         }
     }
 
+    /// Tries once to take a lost lock again.
+    ///
+    /// # Cancel safety
+    /// If it is dropped, the lock is not ours.
+    pub(super) async fn retake(&mut self, locks: &Locks) -> Retaken {
+        let Self::Locked { guard, subject, is_lost, .. } = self else { return Retaken::Never };
+        match locks.retake(guard, subject.clone()).await {
+            Ok(Some(Acquisition::Acquired(again))) => {
+                *guard = again;
+                *is_lost = false;
+                Retaken::Ours
+            }
+            // It is done, or no renewal is left.
+            Ok(Some(Acquisition::Done) | None) => Retaken::Never,
+            Ok(Some(_)) => Retaken::NotNow,
+            Err(error) => {
+                debug!(error = &error as &dyn std::error::Error, "the lock could not be taken again");
+                Retaken::NotNow
+            }
+        }
+    }
+
     /// Gives the lock back. If `step` is the end of a first attempt, the done marker is left in its place, so that
     /// a late replica need not ask the ledger.
     pub(super) async fn release(self, job: &BoundJob, step: Option<&Step>) {
-        let Self::Locked { guard, subject, mut counted } = self else { return };
+        let Self::Locked { guard, subject, mut counted, is_lost } = self else { return };
+        if is_lost {
+            let report = guard.report();
+            counted.count(&report);
+            telemetry::lock_released(&job.spec.name, &report);
+            return;
+        }
         let token = guard.token().clone();
         let done = subject
             .filter(|_| step.is_some_and(is_done))

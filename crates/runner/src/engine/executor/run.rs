@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tracing::{Instrument, info, info_span, warn};
 
@@ -84,6 +84,7 @@ impl Executor {
             effect: &effect,
             bounds: &bounds,
             licensed,
+            ask_now: Notify::new(),
             task: task.0.abort_handle(),
         };
         let joined = tokio::select! {

@@ -8,13 +8,13 @@ use std::future::pending;
 use std::time::Duration;
 
 use lockcore::{BootInstant, Lease, Loss};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
-use tracing::{debug, error, warn};
+use tracing::{debug, error, info, warn};
 
 use super::Executor;
 use super::claim::Owned;
-use super::hold::Hold;
+use super::hold::{Hold, Retaken};
 use crate::clock::sleep_until;
 use crate::config::{Budget, JobSpec, OnUnavailable};
 use crate::firing::Cause;
@@ -33,6 +33,8 @@ pub(super) struct Supervision<'a> {
     pub(super) bounds: &'a Bounds,
     /// Until when the ledger lets the work go on; each acknowledged heartbeat moves it.
     pub(super) licensed: watch::Sender<BootInstant>,
+    /// Notified when the next heartbeat is not to wait until it is due.
+    pub(super) ask_now: Notify,
     pub(super) task: AbortHandle,
 }
 
@@ -82,7 +84,10 @@ impl Supervision<'_> {
         let clock = &*self.executor.site.clock;
         let mut due = self.owned.leased_at + budget.ttl / 3;
         loop {
-            sleep_until(clock, due).await;
+            tokio::select! {
+                () = sleep_until(clock, due) => {}
+                () = self.ask_now.notified() => {}
+            }
             let sent = clock.boot_now();
             if !self.is_licensed() {
                 // The work must have stopped by now. The lease is kept only until it has.
@@ -156,12 +161,48 @@ impl Supervision<'_> {
                 Loss::NotMine | _ => {
                     telemetry::lock_lost(name, LockLoss::NotMine);
                     telemetry::lock_renewals(RenewalAnswer::NotMine, 1);
-                    warn!("lost: the lock is gone or someone else's");
-                    self.stop(Cause::LockLost);
-                    return pending().await;
+                    if self.spec.on_unavailable == OnUnavailable::Skip {
+                        warn!(
+                            "lost: the lock is gone or someone else's, and the job does not run without it"
+                        );
+                        self.stop(Cause::LockLost);
+                        return pending().await;
+                    }
+                    warn!(
+                        "degraded: the lock is gone or someone else's; the run goes on while the ledger confirms its lease"
+                    );
+                    self.confirm_lease().await;
+                    self.take_lock_again(hold).await;
                 }
             }
         }
+    }
+
+    /// Asks the ledger at once, and returns when it has confirmed the lease. If it says that the run is someone
+    /// else's, or does not answer until the licence ends, the run is stopped.
+    async fn confirm_lease(&self) {
+        let mut licensed = self.licensed.subscribe();
+        self.ask_now.notify_one();
+        if licensed.changed().await.is_err() {
+            pending().await
+        }
+    }
+
+    /// Tries to take a lost lock again, at each third of the ttl while someone else has it. Returns when it is ours.
+    async fn take_lock_again(&self, hold: &mut Hold) {
+        // A run that was asked to stop gives its lock up anyway.
+        while self.cancel.cause().is_none() {
+            match hold.retake(&self.executor.locks).await {
+                Retaken::Ours => {
+                    info!("the lock is ours again");
+                    return;
+                }
+                Retaken::NotNow => {}
+                Retaken::Never => break,
+            }
+            self.rest(self.spec.budget.ttl / 3).await;
+        }
+        pending().await
     }
 
     /// The run's own time limit, and the replica's.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockcore::{DoneMark, RenewOutcome};
+use lockcore::DoneMark;
 use tokio::time::sleep;
 use tracing::Level;
 
@@ -112,35 +112,12 @@ async fn a_run_that_a_person_wants_cancelled_is_asked_to_stop_by_its_heartbeat()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_whose_lock_is_someone_elses_is_asked_to_stop() {
-    let shown = Shown::from_now();
-    let corridor = Corridor::obeying("");
-    corridor.lock.renew.then(Ok(Some(RenewOutcome::NotMine)));
-    let (verdict, _) = ran(corridor.execute().await);
-    assert_eq!(verdict.ending.words(), INTERRUPTED);
-    assert_eq!(verdict.error.as_deref(), Some("interrupted: lock_lost"));
-    assert_eq!(corridor.log.times("gone"), [10_000]);
-    assert_eq!(shown.value("runner_lock_lost_total{job=\"job\",reason=\"not_mine\"}"), 1.0);
-    assert_eq!(shown.value("runner_lock_renewals_total{outcome=\"not_mine\"}"), 1.0);
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_run_whose_lock_cannot_be_renewed_goes_on_under_its_lease() {
     let shown = Shown::from_now();
     let corridor = Corridor::taking(secs(50), "");
     corridor.lock.renew.always(unreachable);
     assert_eq!(recorded(corridor.execute().await), (State::Succeeded, None));
     assert_eq!(shown.value("runner_lock_lost_total{job=\"job\",reason=\"unreachable\"}"), 1.0);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_lock_that_is_someone_elses_after_a_while_without_its_server_stops_the_run() {
-    let corridor = Corridor::obeying("");
-    corridor.lock.renew.always(unreachable);
-    let taken = || corridor.lock.renew.always(|| Ok(Some(RenewOutcome::NotMine)));
-    let (verdict, _) = ran(corridor.with(corridor.execute(), 30.0, taken).await);
-    assert_eq!(verdict.error.as_deref(), Some("interrupted: lock_lost"));
-    assert!((30_000..40_000).contains(&corridor.log.times("gone")[0]));
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,6 +10,7 @@ mod fixture;
 mod leases;
 mod ledger;
 mod lock;
+mod lost_locks;
 mod settling;
 mod shown;
 mod supervision;
