@@ -4,5 +4,6 @@
 mod blocking;
 mod ledger_away;
 mod lock_away;
+mod lock_lost;
 mod owner_gone;
 mod shutdown;
