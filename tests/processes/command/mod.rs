@@ -342,8 +342,7 @@ fn a_command_without_heartbeats_ends_with_its_licence() {
         let result = script(dir.path(), STUBBORN).run(&context).await;
         let took = from.elapsed();
         assert!(took >= licence + SHORT, "{took:?}");
-        let words =
-            "nobody kept the run's leases, so the warden ended the command (killed by signal 9 (SIGKILL))";
+        let words = "the runner did not renew the run's leases in time, so the warden ended the command (killed by signal 9 (SIGKILL))";
         assert_eq!(error(result), words);
         assert!(pids(dir.path()).into_iter().all(is_gone));
     });
@@ -450,7 +449,7 @@ fn a_runner_that_is_frozen_past_its_licence_loses_its_command_and_knows_it() {
     assert!(!dir.path().join("result").exists(), "it was frozen");
     victim.signal(Signal::CONT);
     let result = until(|| fs::read_to_string(dir.path().join("result")));
-    assert!(result.starts_with("nobody kept the run's leases"), "{result}");
+    assert!(result.starts_with("the runner did not renew the run's leases"), "{result}");
     victim.succeed();
 }
 
