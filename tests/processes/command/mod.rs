@@ -216,7 +216,7 @@ fn what_cannot_be_started_fails_for_good_and_says_why() {
             "argv = ['true']\ncwd = '/no/such/place'".into(),
             "cannot work in cwd \"/no/such/place\": no such directory",
         ),
-        (format!("argv = ['true']\ncwd = '{cwd}/plain'"), "it is no directory"),
+        (format!("argv = ['true']\ncwd = '{cwd}/plain'"), "it is not a directory"),
     ] {
         let (result, output) = outcome(&command(&params));
         let failure = result.unwrap_err();
@@ -403,7 +403,8 @@ fn when_its_warden_is_killed_the_runner_kills_the_command() {
         signal(parent(pids[0]), Signal::KILL);
         let failure = run.await.unwrap().unwrap_err();
         assert!(failure.is_retry());
-        let words = "the command's warden vanished (signal: 9 (SIGKILL)), so the command was killed";
+        let words =
+            "the command's warden ended unexpectedly (signal: 9 (SIGKILL)), so the command was killed";
         assert_eq!(failure.to_string(), words);
         assert!(pids.into_iter().all(is_gone));
     });

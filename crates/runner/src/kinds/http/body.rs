@@ -95,6 +95,6 @@ mod tests {
     #[test]
     fn what_cannot_be_sent_is_refused_with_words() {
         assert!(read("body = 5").unwrap_err().contains("text, or a table or a list"));
-        assert!(read("body = [nan]").unwrap_err().contains("no number that JSON can say"));
+        assert!(read("body = [nan]").unwrap_err().contains("JSON has no number"));
     }
 }
