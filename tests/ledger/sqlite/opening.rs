@@ -114,7 +114,7 @@ async fn a_directory_that_does_not_take_files_is_refused() {
     let error = SqliteLedger::open(options("sqlite:/proc/runner.db", true)).await.expect_err("refused");
     assert_eq!(
         error.to_string(),
-        "cannot open the ledger: /proc/runner.db cannot be written, or files beside it cannot"
+        "cannot open the ledger: /proc/runner.db or a file beside it cannot be written"
     );
     assert!(error.source().is_some());
 }
