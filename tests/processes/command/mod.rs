@@ -503,8 +503,5 @@ fn a_warden_that_is_started_by_hand_explains_itself() {
     let output = warden.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let words = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        words.starts_with("runner warden: ") && words.contains("only the runner starts this"),
-        "{words}"
-    );
+    assert!(words.starts_with("runner warden: ") && words.contains("only the runner starts this"), "{words}");
 }
