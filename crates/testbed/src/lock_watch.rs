@@ -16,7 +16,7 @@ use crate::oracle::{LockAct, LockEvent};
 pub(crate) const FOLLOWS: &str = "testbed: follows another";
 pub(crate) const LEADS: &str = "testbed: leads";
 /// How long a reader waits for data before it checks whether it has to stop.
-const GLANCE: Duration = Duration::from_millis(100);
+const CHECK_EVERY: Duration = Duration::from_millis(100);
 
 /// Watches one server until it is dropped. If the server is killed, the watch goes on when the server is back.
 #[derive(Debug)]
@@ -70,15 +70,15 @@ impl Watcher {
         while !self.over.load(Relaxed) {
             // The server is down. Try again.
             self.follow(ready).ok();
-            thread::sleep(GLANCE / 10);
+            thread::sleep(CHECK_EVERY / 10);
         }
     }
 
     fn follow(&self, ready: &mpsc::Sender<()>) -> std::io::Result<()> {
-        let mut stream = TcpStream::connect_timeout(&self.address, GLANCE)?;
-        stream.set_read_timeout(Some(GLANCE))?;
+        let mut stream = TcpStream::connect_timeout(&self.address, CHECK_EVERY)?;
+        stream.set_read_timeout(Some(CHECK_EVERY))?;
         stream.write_all(b"MONITOR\r\n")?;
-        let mut scribe = Scribe::new(self.address.port());
+        let mut events = EventReader::new(self.address.port());
         let mut reader = BufReader::new(stream);
         let mut line = Vec::new();
         while !self.over.load(Relaxed) {
@@ -89,11 +89,11 @@ impl Watcher {
                     let text = String::from_utf8_lossy(&line).trim_end().to_owned();
                     line.clear();
                     if text == "+OK" {
-                        lock(&self.seen).push(scribe.about_all(host_now(), LockAct::Unwatched));
+                        lock(&self.seen).push(events.about_all(host_now(), LockAct::Unwatched));
                         // Fails after the first time, when nothing waits for it any more.
                         ready.send(()).ok();
                     } else {
-                        lock(&self.seen).extend(scribe.read(&text));
+                        lock(&self.seen).extend(events.read(&text));
                     }
                 }
                 Err(error)
@@ -104,14 +104,14 @@ impl Watcher {
                 Err(_) => break,
             }
         }
-        lock(&self.seen).extend(scribe.finish());
+        lock(&self.seen).extend(events.finish());
         Ok(())
     }
 }
 
 /// Makes events from the lines of the server: first a script, then the commands that it ran.
 #[derive(Debug)]
-struct Scribe {
+struct EventReader {
     server: u16,
     /// The server is a replica. It does not execute scripts to their end, so its lines tell nothing about locks.
     follows_another: bool,
@@ -129,7 +129,7 @@ struct Script {
     act: Option<LockAct>,
 }
 
-impl Scribe {
+impl EventReader {
     fn new(server: u16) -> Self {
         Self { server, follows_another: false, script: None }
     }
@@ -305,9 +305,9 @@ mod tests {
 
     #[test]
     fn a_script_that_the_server_does_not_know_is_nothing() {
-        let mut scribe = Scribe::new(1);
-        scribe.read(r#"1.000001 [0 127.0.0.1:1] "EVALSHA" "abc" "1" "lock" "one" "2000""#);
-        assert_eq!(scribe.finish(), None);
+        let mut reader = EventReader::new(1);
+        reader.read(r#"1.000001 [0 127.0.0.1:1] "EVALSHA" "abc" "1" "lock" "one" "2000""#);
+        assert_eq!(reader.finish(), None);
     }
 
     #[test]

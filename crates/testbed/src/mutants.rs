@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Words in a database's error for a statement that it cannot parse. Such a mutant proves nothing: every test
 /// would fail.
-const GIBBERISH: [&str; 4] =
+const UNPARSABLE: [&str; 4] =
     ["code: \"42", "code: \"08P01\"", "SqliteError { code: 1,", "Error compiling script"];
 
 /// A text to remove from a file of the project.
@@ -182,7 +182,7 @@ impl<'l> Program<'l> {
             Err(why) => return Fate::Malformed(why),
         };
         let run = self.run(&bytes, path, &[&mutant.test], PATIENCE);
-        match (run.end, GIBBERISH.iter().find(|word| run.said.contains(**word))) {
+        match (run.end, UNPARSABLE.iter().find(|word| run.said.contains(**word))) {
             (_, Some(word)) => {
                 Fate::Malformed(format!("the database does not understand it: {word}\n{}", run.said))
             }

@@ -215,7 +215,7 @@ impl Gate {
                 Order::Cut => self.connections.shutdown().await,
                 Order::End => return,
             }
-            // The one who gave the order may have panicked meanwhile.
+            // The caller that gave the order may have panicked meanwhile.
             done.send(()).ok();
         }
     }
@@ -226,11 +226,11 @@ impl Gate {
         self.connections.spawn(relay);
     }
 
-    /// Takes what the kernel has accepted in our name: a client that has connected before an order
-    /// was given must feel it.
+    /// Takes the connections that the kernel has already accepted: an order also applies to clients that connected
+    /// before it.
     async fn admit_all(&mut self) {
         loop {
-            // Gives the runtime the chance to learn of new connections.
+            // Lets the runtime learn of new connections.
             tokio::task::yield_now().await;
             let listener = self.listener.as_ref();
             let waiting = poll_fn(|cx| match listener.map(|listener| listener.poll_accept(cx)) {
@@ -249,7 +249,7 @@ async fn accept(listener: Option<&TcpListener>) -> TcpStream {
     loop {
         match listener {
             None => std::future::pending().await,
-            // A client that gave up between SYN and accept is no failure of ours.
+            // A client that gave up between SYN and accept is not an error of the proxy.
             Some(listener) => {
                 if let Ok((client, _)) = listener.accept().await {
                     return client;

@@ -16,7 +16,7 @@ use crate::{Lines, wait_until_blocking};
 /// parent. It is used to find the processes that a replica left.
 const MARKER: &str = "TESTBED_REPLICA";
 /// How long to wait for the last lines of a process that has ended.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const LAST_OUTPUT: Duration = Duration::from_secs(1);
 /// Where Debian's `faketime` package puts its library, below `/usr/lib/<architecture>`.
 const FAKETIME: &str = "faketime/libfaketimeMT.so.1";
 
@@ -177,7 +177,7 @@ impl Replica {
         let status = wait_until_blocking(deadline, || {
             self.poll_exit().ok_or_else(|| format!("it still runs; its last lines:\n{}", self.lines.tail()))
         });
-        self.lines.wait_ended(LAST_WORDS);
+        self.lines.wait_ended(LAST_OUTPUT);
         status
     }
 

@@ -1,4 +1,4 @@
-//! Changes of rows that must not be, each seen.
+//! Changes of rows that must not happen. The check must find each of them.
 
 use std::time::Duration;
 
