@@ -53,7 +53,7 @@ fn an_address_that_only_a_client_can_judge_is_refused_before_anything_starts() {
     let ledger = |rest: &str| with("[ledger]", &format!("postgres://runner:{PASSWORD}@{rest}"));
     refuses(&ledger("db/runner?sslmode=maybe"), &[(2, "ssl_mode")]);
     refuses(&ledger("d b/runner"), &[(2, "ledger.url")]);
-    refuses(&with("[ledger]", "sqlite:runner.db?mode=ro"), &[(2, "no parameters")]);
+    refuses(&with("[ledger]", "sqlite:runner.db?mode=ro"), &[(2, "without parameters")]);
     refuses(&with("[lock]", &format!("redis://:{PASSWORD}@cache/0?protocol=resp9")), &[(2, "lock.url")]);
 }
 

@@ -157,7 +157,7 @@ async fn a_missing_directory_is_told_apart() {
 
 #[tokio::test]
 async fn a_url_without_a_path_or_with_parameters_is_refused() {
-    for (url, wanted) in [("sqlite:", "needs a path"), ("sqlite:runner.db?mode=ro", "no parameters")] {
+    for (url, wanted) in [("sqlite:", "needs a path"), ("sqlite:runner.db?mode=ro", "without parameters")] {
         let error = SqliteLedger::open(options(url, true)).await.expect_err("refused");
         assert!(error.to_string().contains(wanted), "{error}");
     }
