@@ -222,7 +222,7 @@ impl<'l> Program<'l> {
         fs::write(path, program).expect("a mutant can be written");
         fs::set_permissions(path, Permissions::from_mode(0o755)).expect("a mutant can be made a program");
         let log = path.with_extension("log");
-        let output = File::create(&log).expect("a file for what it says");
+        let output = File::create(&log).expect("a file for its output");
         let mut command = Command::new(path);
         command
             .args(tests)

@@ -42,7 +42,7 @@ fn is_clean(change: impl FnOnce(&mut Witness)) {
 }
 
 #[test]
-fn alarms_that_were_raised_are_no_breach() {
+fn alarms_that_were_raised_are_not_a_breach() {
     is_clean(|_| {});
 }
 
@@ -56,7 +56,7 @@ fn an_owner_that_lost_its_run_and_said_nothing_is_seen() {
 }
 
 #[test]
-fn an_owner_that_was_killed_owes_no_alarm() {
+fn no_alarm_is_required_of_an_owner_that_was_killed() {
     is_clean(|seen| {
         seen.processes[0].alarms.clear();
         seen.processes[0].killed_at = Some(at(2));
@@ -68,7 +68,7 @@ fn an_owner_that_was_killed_owes_no_alarm() {
 }
 
 #[test]
-fn a_lock_that_was_gone_at_its_release_without_a_word_is_seen() {
+fn a_missing_alarm_about_a_lock_gone_at_its_release_is_seen() {
     silence_breaks("missed releases are told", |seen| drop(seen.processes[0].alarms.pop()));
     // A lock that has expired is gone, like one that the server has lost.
     silence_breaks("missed releases are told", |seen| {
@@ -79,7 +79,7 @@ fn a_lock_that_was_gone_at_its_release_without_a_word_is_seen() {
 }
 
 #[test]
-fn a_release_that_was_answered_by_nobody_or_made_twice_owes_no_alarm() {
+fn no_alarm_is_required_for_a_release_sent_twice_or_never_answered() {
     is_clean(|seen| {
         seen.processes[0].alarms.pop();
         seen.processes[0].cut = vec![(at(3), at(4))];

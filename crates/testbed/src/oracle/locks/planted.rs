@@ -70,7 +70,7 @@ fn a_lock_renewed_by_another_than_its_holder_is_seen() {
 }
 
 #[test]
-fn after_a_gap_in_the_watch_nobody_is_accused() {
+fn after_a_gap_in_the_watch_there_is_no_breach() {
     let mut history = watched();
     let locks = &mut history.witness.locks;
     locks.push(event(9_500, "", LockAct::Unwatched));
