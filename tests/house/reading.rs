@@ -23,6 +23,8 @@ pub(crate) struct Reading {
     pub(crate) types: Vec<Name>,
     /// What is `pub` at the level of a module.
     pub(crate) exports: Vec<Export>,
+    /// The line of each `#[doc(hidden)]`, on whatever it stands.
+    pub(crate) hidden: Vec<usize>,
     /// What each `words!` says: the enum and its words.
     pub(crate) words: Vec<(String, Vec<String>)>,
 }
@@ -56,8 +58,8 @@ pub(crate) struct Export {
     pub(crate) name: String,
     /// The inline modules around it.
     pub(crate) inside: Vec<String>,
-    /// `#[doc(hidden)]`.
-    pub(crate) is_hidden: bool,
+    /// The line of its `#[doc(hidden)]`.
+    pub(crate) hidden: Option<usize>,
     pub(crate) what: Exported,
 }
 
@@ -193,9 +195,9 @@ impl Reader {
             _ => return,
         };
         if matches!(vis, Visibility::Public(_)) && !self.in_tests && !self.in_function {
-            let is_hidden = attributes(item).iter().any(is_doc_hidden);
+            let hidden = attributes(item).iter().find_map(doc_hidden);
             let inside = self.inside.clone();
-            self.reading.exports.push(Export { name: ident.unraw().to_string(), inside, is_hidden, what });
+            self.reading.exports.push(Export { name: ident.unraw().to_string(), inside, hidden, what });
         }
     }
 
@@ -281,11 +283,11 @@ impl<'ast> Visit<'ast> for Reader {
         let first = self.reading.paths.len();
         self.use_tree(&item.tree, &[], is_export);
         if matches!(item.vis, Visibility::Public(_)) && !self.in_function {
-            let is_hidden = item.attrs.iter().any(is_doc_hidden);
+            let hidden = item.attrs.iter().find_map(doc_hidden);
             for path in self.reading.paths.iter().skip(first) {
                 let name = path.used_as.clone().unwrap_or_default();
                 let (inside, what) = (self.inside.clone(), Exported::Use(path.segments.clone()));
-                self.reading.exports.push(Export { name, inside, is_hidden, what });
+                self.reading.exports.push(Export { name, inside, hidden, what });
             }
         }
         item.attrs.iter().for_each(|attribute| self.visit_attribute(attribute));
@@ -335,6 +337,7 @@ impl<'ast> Visit<'ast> for Reader {
     }
 
     fn visit_attribute(&mut self, attribute: &'ast Attribute) {
+        self.reading.hidden.extend(doc_hidden(attribute));
         if let Meta::List(list) = &attribute.meta {
             self.tokens(list.tokens.clone());
         }
@@ -382,8 +385,12 @@ fn is_cfg_test(attribute: &Attribute) -> bool {
     is_list_of(attribute, "cfg", "test") || is_list_of(attribute, "cfg", "doctest")
 }
 
-fn is_doc_hidden(attribute: &Attribute) -> bool {
-    is_list_of(attribute, "doc", "hidden")
+/// The line of a `#[doc(hidden)]`.
+fn doc_hidden(attribute: &Attribute) -> Option<usize> {
+    let Meta::List(list) = &attribute.meta else { return None };
+    let says_hidden = |token| matches!(token, TokenTree::Ident(word) if word == "hidden");
+    let is_hidden = list.path.is_ident("doc") && list.tokens.clone().into_iter().any(says_hidden);
+    is_hidden.then(|| attribute.span().start().line)
 }
 
 fn path_attribute(attribute: &Attribute) -> Option<String> {
