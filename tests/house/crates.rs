@@ -7,86 +7,133 @@ use crate::{holds, planted, product};
 /// A file, or a folder, that may do what a door forbids; and why.
 type Exceptions = &'static [(&'static str, &'static str)];
 
-fn is_excepted(source: &Source, exceptions: Exceptions) -> bool {
-    exceptions.iter().any(|(path, _)| source.is_under(path))
+/// What only a few places may name.
+struct Door {
+    owners: Exceptions,
+    advice: &'static str,
+    /// The lines of a file that name it.
+    lines: fn(&Source) -> Vec<usize>,
 }
 
-fn redis_door(project: &[Source]) -> Vec<String> {
-    const OWNER: &str = "crates/lockcore/src/redis/";
-    // There `redis` is the module of that name.
-    const ROOT: &str = "crates/lockcore/src/lib.rs";
-    const ADVICE: &str =
-        "redis is known to lockcore's redis/ alone: put it behind LockBackend, or say there what you need";
-    let others = product(project).filter(|source| !source.is_under(OWNER) && source.path != ROOT);
-    named(others, &["redis"], ADVICE)
+impl Door {
+    fn breaches(&self, project: &[Source]) -> Vec<String> {
+        let is_owner = |source: &Source| self.owners.iter().any(|(path, _)| source.is_under(path));
+        let others = product(project).filter(|source| !is_owner(source));
+        let breaches = others
+            .flat_map(|source| (self.lines)(source).into_iter().map(|line| source.breach(line, self.advice)));
+        breaches.collect()
+    }
+
+    /// The owners that do not name it any more.
+    fn unneeded(&self, project: &[Source]) -> Vec<String> {
+        let is_needed = |path: &str| {
+            product(project).any(|source| source.is_under(path) && !(self.lines)(source).is_empty())
+        };
+        let unneeded = self.owners.iter().filter(|(path, _)| !is_needed(path));
+        unneeded
+            .map(|(path, why)| {
+                format!("tests/house/crates.rs: nothing needs the exception {path} ({why}): remove it")
+            })
+            .collect()
+    }
 }
 
-fn sqlx_door(project: &[Source]) -> Vec<String> {
-    const OWNERS: Exceptions = &[
+const REDIS: Door = Door {
+    owners: &[("crates/lockcore/src/redis/", "it speaks to the server")],
+    advice: "redis is known to lockcore's redis/ alone: put it behind LockBackend, or say there what you need",
+    lines: |source| named(source, &[&["redis"]]),
+};
+
+const SQLX: Door = Door {
+    owners: &[
         ("crates/runner/src/ledger/", "it speaks to the databases"),
         ("crates/runner/src/kinds/sql", "it runs the user's statements"),
         ("crates/runner/src/lib.rs", "it hands the client on to jobs that open a transaction"),
         ("crates/runner/src/cli/logging.rs", "it hushes the library, whose log lines carry its name"),
-    ];
-    const ADVICE: &str = "sqlx belongs to ledger/ and kinds/sql, and is named nowhere else, not even in a \
-                          comment: ask the ledger in its own words";
-    let others = product(project).filter(|source| !is_excepted(source, OWNERS));
-    others.flat_map(|source| source.breaches(|line| line.contains("sqlx"), ADVICE)).collect()
-}
+    ],
+    advice: "sqlx belongs to ledger/ and kinds/sql, and is named nowhere else, not even in a comment: ask the \
+             ledger in its own words",
+    lines: |source| {
+        let lines = source.text.lines().enumerate().filter(|(_, line)| line.contains("sqlx"));
+        lines.map(|(index, _)| index + 1).collect()
+    },
+};
 
-fn axum_door(project: &[Source]) -> Vec<String> {
-    const ADVICE: &str = "what serves HTTP belongs to admin/: hand the admin room a value instead";
-    let others: Vec<_> =
-        product(project).filter(|source| !source.is_under("crates/runner/src/admin/")).collect();
-    let doors = ["axum", "metrics_exporter_prometheus"];
-    doors.iter().flat_map(|door| named(others.iter().copied(), &[door], ADVICE)).collect()
-}
+const AXUM: Door = Door {
+    owners: &[("crates/runner/src/admin/", "it serves")],
+    advice: "what serves HTTP belongs to admin/: hand the admin room a value instead",
+    lines: |source| named(source, &[&["axum"], &["metrics_exporter_prometheus"]]),
+};
 
-fn hyper_door(project: &[Source]) -> Vec<String> {
-    const OWNERS: Exceptions = &[
+const HYPER: Door = Door {
+    owners: &[
         ("crates/runner/src/admin/", "it serves"),
         ("crates/runner/src/kinds/http/", "it sends the user's requests"),
-    ];
-    const ADVICE: &str = "HTTP is spoken by admin/ and kinds/http: hand them a value instead";
-    let others: Vec<_> = product(project).filter(|source| !is_excepted(source, OWNERS)).collect();
-    let doors = ["hyper", "hyper_util"];
-    doors.iter().flat_map(|door| named(others.iter().copied(), &[door], ADVICE)).collect()
-}
+    ],
+    advice: "HTTP is spoken by admin/ and kinds/http: hand them a value instead",
+    lines: |source| named(source, &[&["hyper"], &["hyper_util"]]),
+};
 
-fn environment_door(project: &[Source]) -> Vec<String> {
-    const OWNERS: Exceptions = &[
+const ENVIRONMENT: Door = Door {
+    owners: &[
         ("crates/runner/src/config/", "it reads jobs.toml, the environment and secrets"),
         ("crates/runner/src/ledger/sqlite/", "it locks the database's file while it migrates"),
         ("crates/runner/src/kinds/command/", "it hands the environment on to a command, less our own"),
         ("crates/runner/src/engine/lifecycle.rs", "it asks the kernel whether SIGHUP is ignored"),
         ("crates/runner/src/warden/", "it is started by its own name and looks at its process group"),
-    ];
-    const ADVICE: &str = "environment and files are read under config/: take the value as an argument, or \
-                          give tests/house/crates.rs an exception and its reason";
-    let others: Vec<_> = product(project).filter(|source| !is_excepted(source, OWNERS)).collect();
-    let doors: [&[&str]; 5] = [&["std", "env"], &["std", "fs"], &["tokio", "fs"], &["env"], &["fs"]];
-    // Arguments are no environment: whoever owns the process may read them.
-    let is_read = |named: &reading::Path| !named.starts_with(&["std", "env", "args_os"]);
-    doors.iter().flat_map(|door| named_if(others.iter().copied(), door, is_read, ADVICE)).collect()
+    ],
+    advice: "environment and files are read under config/: take the value as an argument, or give \
+             tests/house/crates.rs an exception and its reason",
+    lines: |source| {
+        // Arguments are no environment: whoever owns the process may read them.
+        let arguments = named(source, &[&["std", "env", "args_os"]]);
+        let mut lines =
+            named(source, &[&["std", "env"], &["std", "fs"], &["tokio", "fs"], &["env"], &["fs"]]);
+        lines.retain(|line| !arguments.contains(line));
+        lines
+    },
+};
+
+fn redis_door(project: &[Source]) -> Vec<String> {
+    REDIS.breaches(project)
 }
 
-/// Every place that names something below the path `door`.
-fn named<'a>(sources: impl Iterator<Item = &'a Source>, door: &[&str], advice: &str) -> Vec<String> {
-    named_if(sources, door, |_| true, advice)
+fn sqlx_door(project: &[Source]) -> Vec<String> {
+    SQLX.breaches(project)
 }
 
-fn named_if<'a>(
-    sources: impl Iterator<Item = &'a Source>,
-    door: &[&str],
-    counts: impl Fn(&reading::Path) -> bool,
-    advice: &str,
-) -> Vec<String> {
-    let mut breaches = Vec::new();
-    for source in sources {
-        let found = source.rust().paths.iter().filter(|named| named.starts_with(door) && counts(named));
-        breaches.extend(found.map(|named| source.breach(named.line, advice)));
-    }
-    breaches
+fn axum_door(project: &[Source]) -> Vec<String> {
+    AXUM.breaches(project)
+}
+
+fn hyper_door(project: &[Source]) -> Vec<String> {
+    HYPER.breaches(project)
+}
+
+fn environment_door(project: &[Source]) -> Vec<String> {
+    ENVIRONMENT.breaches(project)
+}
+
+fn unneeded_exceptions(project: &[Source]) -> Vec<String> {
+    [REDIS, SQLX, AXUM, HYPER, ENVIRONMENT].iter().flat_map(|door| door.unneeded(project)).collect()
+}
+
+/// The lines that name something below one of the paths `doors`.
+fn named(source: &Source, doors: &[&[&str]]) -> Vec<usize> {
+    let is_named = |path: &&reading::Path| doors.iter().any(|door| path.starts_with(door));
+    source.rust().paths.iter().filter(is_named).map(|path| path.line).collect()
+}
+
+#[test]
+fn an_exception_that_nothing_needs_is_told() {
+    holds(unneeded_exceptions);
+    let told = |door: Door, path: &str, text: &str| door.unneeded(&[Source::new(path, text)]);
+    let unneeded = told(SQLX, "crates/runner/src/ledger/open.rs", "use sqlx::Row;");
+    assert_eq!(unneeded.len(), SQLX.owners.len() - 1, "{unneeded:?}");
+    assert!(unneeded.iter().all(|told| told.ends_with(": remove it")), "{unneeded:?}");
+    let in_a_test = "#[cfg(test)]\nmod tests { use axum::Router; }";
+    assert_eq!(told(AXUM, "crates/runner/src/admin/routes.rs", in_a_test).len(), 1);
+    assert_eq!(told(AXUM, "crates/runner/src/admin/routes.rs", "use axum::Router;").len(), 0);
 }
 
 #[test]
@@ -153,11 +200,10 @@ fn lockcore_door(project: &[Source]) -> Vec<String> {
             breaches.extend(found.map(|(number, _)| source.breach(number, &advice)));
         }
     }
-    breaches.extend(named(
-        product(project).filter(|source| source.is_under("crates/lockcore/")),
-        &["runner"],
-        "lockcore stands alone: runner builds on it, not the other way round",
-    ));
+    let advice = "lockcore stands alone: runner builds on it, not the other way round";
+    for source in product(project).filter(|source| source.is_under("crates/lockcore/")) {
+        breaches.extend(named(source, &[&["runner"]]).into_iter().map(|line| source.breach(line, advice)));
+    }
     breaches
 }
 

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use crate::planted;
 use crate::reading::{Export, Exported};
 use crate::source::{Source, project};
+use crate::{holds, planted, product};
 
 const ROOT: &str = "crates/runner/src/lib.rs";
+/// The one module that may be hidden: only our own tests use it.
+const HIDDEN: &str = "internal";
 
 /// The names of the crate `runner`, less the module that only our own tests use.
 const NAMES: [&str; 16] = [
@@ -36,10 +38,10 @@ fn public_names(project: &[Source]) -> BTreeSet<String> {
     };
     let root: Vec<&Export> = exports_of(ROOT).iter().collect();
     let hidden = |name: &str| {
-        root.iter().any(|export| export.is_hidden && export.inside.is_empty() && export.name == name)
+        root.iter().any(|export| export.hidden.is_some() && export.inside.is_empty() && export.name == name)
     };
     let mut names = BTreeSet::new();
-    for export in root.iter().filter(|export| !export.is_hidden) {
+    for export in root.iter().filter(|export| export.hidden.is_none()) {
         if export.inside.first().is_some_and(|module| hidden(module)) {
             continue;
         }
@@ -47,7 +49,7 @@ fn public_names(project: &[Source]) -> BTreeSet<String> {
         if export.what == Exported::Module && export.inside.is_empty() {
             for file in [format!("{path}.rs"), format!("{path}/mod.rs")] {
                 let inner = exports_of(&format!("crates/runner/src/{file}"));
-                let shown = inner.iter().filter(|inner| !inner.is_hidden && inner.inside.is_empty());
+                let shown = inner.iter().filter(|inner| inner.hidden.is_none() && inner.inside.is_empty());
                 names.extend(shown.map(|inner| format!("{path}::{}", inner.name)));
             }
         }
@@ -72,5 +74,45 @@ fn every_public_name_is_a_decision() {
     let beside = |text: &str| planted(undecided, ROOT, text) - NAMES.len();
     assert_eq!(beside("pub use firing::Firing;"), 1);
     assert_eq!(beside("pub mod a { pub struct B; }"), 2);
-    assert_eq!(beside("#[doc(hidden)]\npub mod a { pub use crate::b::B; pub mod c {} }"), 0);
+    assert_eq!(beside("#[doc(hidden)]\npub mod internal { pub use crate::b::B; pub mod c {} }"), 0);
+}
+
+/// A hidden name is public all the same: a user's crate can use it, and the list above does not show it.
+fn hidden_names(project: &[Source]) -> Vec<String> {
+    let mut breaches = Vec::new();
+    for source in product(project) {
+        let reading = source.rust();
+        let is_ours = |export: &&Export| {
+            source.path == ROOT
+                && export.what == Exported::Module
+                && export.name == HIDDEN
+                && export.inside.is_empty()
+        };
+        let ours: Vec<usize> =
+            reading.exports.iter().filter(is_ours).filter_map(|export| export.hidden).collect();
+        let advice =
+            format!("only the module {HIDDEN} of {ROOT} is hidden: show this, or make it pub(crate)");
+        let others = reading.hidden.iter().filter(|line| !ours.contains(line));
+        breaches.extend(others.map(|line| source.breach(*line, &advice)));
+    }
+    breaches
+}
+
+#[test]
+fn no_public_name_is_hidden_but_the_module_of_our_own_tests() {
+    holds(hidden_names);
+    let internal = "#[doc(hidden)]\npub mod internal { pub use crate::b::B; }\n";
+    let in_root = |text: &str| planted(hidden_names, ROOT, &format!("{internal}{text}"));
+    assert_eq!(in_root("mod b;"), 0);
+    assert_eq!(in_root("#[doc(hidden)]\npub mod more { pub use crate::b::B; }"), 1);
+    assert_eq!(in_root("#[doc(hidden)]\npub use b::B;"), 1);
+    assert_eq!(in_root("pub mod a { #[doc(hidden)]\npub mod internal {} }"), 1);
+    let elsewhere = |text: &str| planted(hidden_names, "crates/runner/src/job/mod.rs", text);
+    assert_eq!(elsewhere(internal), 1);
+    assert_eq!(elsewhere("#![doc(hidden)]"), 1);
+    assert_eq!(elsewhere("#[doc(hidden, alias = \"a\")]\npub fn f() {}"), 1);
+    assert_eq!(elsewhere("impl A { #[doc(hidden)]\npub fn f() {} }"), 1);
+    assert_eq!(elsewhere("pub struct A { #[doc(hidden)]\npub b: u8 }"), 1);
+    assert_eq!(elsewhere("/// hidden\n#[doc = \"hidden\"]\npub fn f() {}"), 0);
+    assert_eq!(planted(hidden_names, "crates/lockcore/src/lib.rs", internal), 1);
 }

@@ -23,6 +23,8 @@ pub(crate) struct Reading {
     pub(crate) types: Vec<Name>,
     /// What is `pub` at the level of a module.
     pub(crate) exports: Vec<Export>,
+    /// The line of each `#[doc(hidden)]`, on whatever it stands.
+    pub(crate) hidden: Vec<usize>,
     /// What each `words!` says: the enum and its words.
     pub(crate) words: Vec<(String, Vec<String>)>,
 }
@@ -40,8 +42,6 @@ pub(crate) struct Path {
     pub(crate) segments: Vec<String>,
     /// The name that a `use` gives it.
     pub(crate) used_as: Option<String>,
-    /// A `use` that more than its own module sees.
-    pub(crate) is_export: bool,
 }
 
 impl Path {
@@ -56,8 +56,8 @@ pub(crate) struct Export {
     pub(crate) name: String,
     /// The inline modules around it.
     pub(crate) inside: Vec<String>,
-    /// `#[doc(hidden)]`.
-    pub(crate) is_hidden: bool,
+    /// The line of its `#[doc(hidden)]`.
+    pub(crate) hidden: Option<usize>,
     pub(crate) what: Exported,
 }
 
@@ -104,10 +104,10 @@ impl Reader {
         }
     }
 
-    fn path(&mut self, span: Span, segments: Vec<String>, used_as: Option<String>, is_export: bool) {
+    fn path(&mut self, span: Span, segments: Vec<String>, used_as: Option<String>) {
         if !self.in_tests {
             let segments = self.seen_from_the_file(segments);
-            self.reading.paths.push(Path { line: span.start().line, segments, used_as, is_export });
+            self.reading.paths.push(Path { line: span.start().line, segments, used_as });
         }
     }
 
@@ -125,26 +125,26 @@ impl Reader {
         start.into_iter().chain(kept).chain(rest).collect()
     }
 
-    fn use_tree(&mut self, tree: &UseTree, before: &[String], is_export: bool) {
+    fn use_tree(&mut self, tree: &UseTree, before: &[String]) {
         let with = |ident: &Ident| [before, &[ident.unraw().to_string()]].concat();
         match tree {
-            UseTree::Path(path) => self.use_tree(&path.tree, &with(&path.ident), is_export),
+            UseTree::Path(path) => self.use_tree(&path.tree, &with(&path.ident)),
             UseTree::Group(group) => {
-                group.items.iter().for_each(|tree| self.use_tree(tree, before, is_export));
+                group.items.iter().for_each(|tree| self.use_tree(tree, before));
             }
             // `a::{self}` names `a`.
             UseTree::Name(name) if name.ident == "self" => {
-                self.path(name.span(), before.to_vec(), before.last().cloned(), is_export);
+                self.path(name.span(), before.to_vec(), before.last().cloned());
             }
             UseTree::Name(name) => {
-                self.path(name.span(), with(&name.ident), Some(name.ident.unraw().to_string()), is_export);
+                self.path(name.span(), with(&name.ident), Some(name.ident.unraw().to_string()));
             }
             UseTree::Rename(rename) => {
                 let segments = if rename.ident == "self" { before.to_vec() } else { with(&rename.ident) };
-                self.path(rename.span(), segments, Some(rename.rename.unraw().to_string()), is_export);
+                self.path(rename.span(), segments, Some(rename.rename.unraw().to_string()));
             }
             UseTree::Glob(glob) => {
-                self.path(glob.span(), [before, &["*".to_owned()]].concat(), Some("*".into()), is_export);
+                self.path(glob.span(), [before, &["*".to_owned()]].concat(), Some("*".into()));
             }
         }
     }
@@ -193,9 +193,9 @@ impl Reader {
             _ => return,
         };
         if matches!(vis, Visibility::Public(_)) && !self.in_tests && !self.in_function {
-            let is_hidden = attributes(item).iter().any(is_doc_hidden);
+            let hidden = attributes(item).iter().find_map(doc_hidden);
             let inside = self.inside.clone();
-            self.reading.exports.push(Export { name: ident.unraw().to_string(), inside, is_hidden, what });
+            self.reading.exports.push(Export { name: ident.unraw().to_string(), inside, hidden, what });
         }
     }
 
@@ -248,7 +248,7 @@ impl Reader {
             }
         }
         if segments.len() > 1 {
-            self.path(span, segments, None, false);
+            self.path(span, segments, None);
         }
         at
     }
@@ -277,15 +277,14 @@ impl<'ast> Visit<'ast> for Reader {
     }
 
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
-        let is_export = !matches!(item.vis, Visibility::Inherited);
         let first = self.reading.paths.len();
-        self.use_tree(&item.tree, &[], is_export);
+        self.use_tree(&item.tree, &[]);
         if matches!(item.vis, Visibility::Public(_)) && !self.in_function {
-            let is_hidden = item.attrs.iter().any(is_doc_hidden);
+            let hidden = item.attrs.iter().find_map(doc_hidden);
             for path in self.reading.paths.iter().skip(first) {
                 let name = path.used_as.clone().unwrap_or_default();
                 let (inside, what) = (self.inside.clone(), Exported::Use(path.segments.clone()));
-                self.reading.exports.push(Export { name, inside, is_hidden, what });
+                self.reading.exports.push(Export { name, inside, hidden, what });
             }
         }
         item.attrs.iter().for_each(|attribute| self.visit_attribute(attribute));
@@ -321,7 +320,7 @@ impl<'ast> Visit<'ast> for Reader {
     fn visit_path(&mut self, path: &'ast syn::Path) {
         if path.segments.len() > 1 {
             let segments = path.segments.iter().map(|segment| segment.ident.unraw().to_string());
-            self.path(path.span(), segments.collect(), None, false);
+            self.path(path.span(), segments.collect(), None);
         }
         visit::visit_path(self, path);
     }
@@ -335,6 +334,7 @@ impl<'ast> Visit<'ast> for Reader {
     }
 
     fn visit_attribute(&mut self, attribute: &'ast Attribute) {
+        self.reading.hidden.extend(doc_hidden(attribute));
         if let Meta::List(list) = &attribute.meta {
             self.tokens(list.tokens.clone());
         }
@@ -382,8 +382,12 @@ fn is_cfg_test(attribute: &Attribute) -> bool {
     is_list_of(attribute, "cfg", "test") || is_list_of(attribute, "cfg", "doctest")
 }
 
-fn is_doc_hidden(attribute: &Attribute) -> bool {
-    is_list_of(attribute, "doc", "hidden")
+/// The line of a `#[doc(hidden)]`.
+fn doc_hidden(attribute: &Attribute) -> Option<usize> {
+    let Meta::List(list) = &attribute.meta else { return None };
+    let says_hidden = |token| matches!(token, TokenTree::Ident(word) if word == "hidden");
+    let is_hidden = list.path.is_ident("doc") && list.tokens.clone().into_iter().any(says_hidden);
+    is_hidden.then(|| attribute.span().start().line)
 }
 
 fn path_attribute(attribute: &Attribute) -> Option<String> {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::reading::Path;
 use crate::source::{Source, rust_under};
 use crate::{holds, planted, product};
 
@@ -187,30 +188,43 @@ fn a_door_that_nobody_uses_or_that_leads_up_is_told() {
     assert!(up.len() == 1 && up[0].contains("does not lead down"), "{up:?}");
 }
 
-fn both_layers_door(project: &[Source]) -> Vec<String> {
-    // Clocks, random numbers, arithmetic, a report and the check of a URL: they touch no lock.
-    const HARMLESS: [&str; 7] =
-        ["BootClock", "BootInstant", "SystemBootClock", "Jitter", "Lease", "LeaseReport", "check_url"];
+/// Clocks, random numbers, arithmetic, a report and the check of a URL: they touch no lock.
+const HARMLESS: [&str; 7] =
+    ["BootClock", "BootInstant", "SystemBootClock", "Jitter", "Lease", "LeaseReport", "check_url"];
+/// They construct both layers and use neither.
+const BUILDERS: [&str; 2] = ["crates/runner/src/engine/replica.rs", "crates/runner/src/engine/layers.rs"];
+
+fn outside_the_executor(project: &[Source]) -> impl Iterator<Item = &Source> {
     const OWNER: &str = "crates/runner/src/engine/executor";
-    const BUILDERS: [&str; 2] = ["crates/runner/src/engine/replica.rs", "crates/runner/src/engine/layers.rs"];
+    product(project).filter(|source| source.is_under(HOUSE) && !source.is_under(OWNER))
+}
+
+/// Something of lockcore that touches a lock.
+fn is_lock(named: &Path) -> bool {
+    named.starts_with(&[LOCKCORE]) && !HARMLESS.iter().any(|word| named.segments[1] == *word)
+}
+
+/// A lock, or the corridor's side of the ledger.
+fn is_layer(named: &Path) -> bool {
+    let last = named.segments.last().map_or("", String::as_str);
+    let is_ledger = matches!(last, "Ledger" | "ClaimRequest" | "Settlement")
+        && named.segments.iter().any(|segment| segment == "ledger");
+    is_lock(named) || is_ledger
+}
+
+fn both_layers_door(project: &[Source]) -> Vec<String> {
     let mut breaches = Vec::new();
-    let outside =
-        product(project).filter(|source| source.is_under("crates/runner/src/") && !source.is_under(OWNER));
-    for source in outside {
+    for source in outside_the_executor(project) {
+        let inside_ledger = source.is_under("crates/runner/src/ledger/");
         for named in &source.rust().paths {
             let last = named.segments.last().map_or("", String::as_str);
-            let lock =
-                named.starts_with(&["lockcore"]) && !HARMLESS.iter().any(|word| named.segments[1] == *word);
-            let ledger = matches!(last, "Ledger" | "ClaimRequest" | "Settlement")
-                && named.segments.iter().any(|segment| segment == "ledger");
             let uses = matches!(last, "AcquireRequest" | "ClaimRequest" | "Settlement");
-            let inside_ledger = source.is_under("crates/runner/src/ledger/");
             let allowed = if BUILDERS.iter().any(|builder| source.is_under(builder)) {
                 !uses
             } else {
-                inside_ledger && !lock
+                inside_ledger && !is_lock(named)
             };
-            if (lock || ledger) && !allowed {
+            if is_layer(named) && !allowed {
                 let advice = "only the executor calls the lock and the corridor's side of the ledger, and \
                               the replica only constructs them: go through the executor (or one of \
                               the ledger's other traits)";
@@ -236,4 +250,41 @@ fn only_the_executor_calls_both_layers() {
     assert_eq!(planted(rule, "crates/runner/src/engine/replica.rs", claim), 1);
     assert_eq!(planted(rule, "crates/runner/src/clock.rs", "use lockcore::{BootClock, BootInstant};"), 0);
     assert_eq!(planted(rule, "crates/runner/src/engine/executor/claim.rs", claim), 0);
+}
+
+/// The names of this file that have an exception and do not need it.
+fn unneeded_exceptions(project: &[Source]) -> Vec<String> {
+    let arrows = arrows(project, &rooms(project));
+    let is_shut = |room: &&str| !arrows.keys().any(|(_, to)| to == room);
+    let shut = LEAVES.into_iter().chain(SERVICES).filter(is_shut);
+    let outside: Vec<_> = outside_the_executor(project).collect();
+    let is_named = |word: &str| {
+        let mut paths = outside.iter().flat_map(|source| &source.rust().paths);
+        paths.any(|named| named.starts_with(&[LOCKCORE, word]))
+    };
+    let unnamed = HARMLESS.into_iter().filter(|word| !is_named(word));
+    let constructs = |path: &str| {
+        let mut paths = outside.iter().filter(|source| source.is_under(path)).flat_map(|s| &s.rust().paths);
+        paths.any(is_layer)
+    };
+    let idle = BUILDERS.into_iter().filter(|path| !constructs(path));
+    let unneeded = shut.chain(unnamed).chain(idle);
+    unneeded
+        .map(|name| format!("tests/house/rooms.rs: nothing needs the exception {name}: remove it"))
+        .collect()
+}
+
+#[test]
+fn an_exception_that_nothing_needs_is_told() {
+    holds(unneeded_exceptions);
+    let told = |path: &str, text: &str| {
+        let page =
+            "| room | holds | may enter |\n|---|---|---|\n| `clock` | a | – |\n| `engine/` | b | – |\n";
+        unneeded_exceptions(&[Source::new(PAGE, page), Source::new(path, text)])
+    };
+    let all = LEAVES.len() + SERVICES.len() + HARMLESS.len() + BUILDERS.len();
+    assert_eq!(told("crates/runner/src/engine/sweep.rs", "").len(), all);
+    let text = "use crate::clock::Clock;\nuse lockcore::Jitter;";
+    assert_eq!(told("crates/runner/src/engine/sweep.rs", text).len(), all - 2);
+    assert_eq!(told("crates/runner/src/engine/layers.rs", "use lockcore::LockBackend;").len(), all - 1);
 }

@@ -9,25 +9,11 @@ use tokio::task::JoinHandle;
 
 use crate::boot::sleep_until;
 use crate::keepalive::{KeepAlive, Shared};
-use crate::{
-    Backoff, BootClock, DoneMark, Jitter, Lease, LockBackend, LockError, LockKey, Locks, ReleaseOutcome,
-    Token,
-};
+use crate::tools::Tools;
+use crate::{Backoff, DoneMark, Lease, LockError, LockKey, Loss, ReleaseOutcome, Token};
 
 /// How often a release is tried before the lock is left to expire.
 const RELEASE_TRIES: u32 = 3;
-
-/// Why a lock cannot be relied on any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Loss {
-    /// The server says that the lock is gone, or that someone else has it: stop the work at once.
-    NotMine,
-    /// The lock was renewed as often as allowed. It is not renewed any more and will expire.
-    Cap,
-    /// No renewal was acknowledged in time, so nobody knows whether the lock is still ours.
-    Unreachable,
-}
 
 /// What became of a lease, for metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,9 +47,7 @@ pub struct Release {
 #[must_use = "if the guard is dropped, nobody can take the lock until its ttl is over"]
 pub struct LeaseGuard {
     shared: Arc<Shared>,
-    backend: Arc<dyn LockBackend>,
-    clock: Arc<dyn BootClock>,
-    jitter: Arc<Jitter>,
+    tools: Tools,
     keepalive: JoinHandle<()>,
     losses: mpsc::UnboundedReceiver<Loss>,
     /// Whether the last loss was final: no other will come.
@@ -71,21 +55,13 @@ pub struct LeaseGuard {
 }
 
 impl LeaseGuard {
-    pub(crate) fn new(locks: &Locks, key: LockKey, token: Token, lease: Lease, notice: Duration) -> Self {
-        let Locks { backend, clock, renewals, jitter, .. } = locks;
+    pub(crate) fn new(tools: Tools, key: LockKey, token: Token, lease: Lease, notice: Duration) -> Self {
         let shared = Arc::new(Shared::new(key, token, lease));
         let (sender, losses) = mpsc::unbounded_channel();
-        let keepalive = KeepAlive {
-            shared: Arc::clone(&shared),
-            backend: Arc::clone(backend),
-            clock: Arc::clone(clock),
-            jitter: Arc::clone(jitter),
-            notice,
-            losses: sender,
-        };
-        let keepalive = renewals.spawn(keepalive.run());
-        let (backend, clock, jitter) = (Arc::clone(backend), Arc::clone(clock), Arc::clone(jitter));
-        Self { shared, backend, clock, jitter, keepalive, losses, ended: false }
+        let keepalive =
+            KeepAlive { shared: Arc::clone(&shared), tools: tools.clone(), notice, losses: sender };
+        let keepalive = tools.renewals.spawn(keepalive.run());
+        Self { shared, tools, keepalive, losses, ended: false }
     }
 
     /// The proof that the lock is ours.
@@ -126,7 +102,7 @@ impl LeaseGuard {
         LeaseReport {
             renewals_ok: state.lease.renewals(),
             renewals_failed: state.renewals_failed,
-            held_for: self.clock.boot_now().saturating_since(state.lease.granted_at()),
+            held_for: self.tools.clock.boot_now().saturating_since(state.lease.granted_at()),
             cap_reached: state.cap_reached,
         }
     }
@@ -147,13 +123,13 @@ impl LeaseGuard {
         let outcome = loop {
             let outcome = self.try_release(done.as_ref()).await;
             tries += 1;
-            let trusted = self.clock.boot_now() < lease.trusted_until();
+            let trusted = self.tools.clock.boot_now() < lease.trusted_until();
             match outcome {
                 // An earlier try deleted the lock, and its reply was lost.
                 Ok(ReleaseOutcome::NotMine) if tries > 1 && trusted => break Ok(ReleaseOutcome::Released),
                 Err(_) if tries < RELEASE_TRIES && trusted => {
-                    let pause = backoff.delay(tries - 1, self.jitter.draw());
-                    sleep_until(&*self.clock, self.clock.boot_now() + pause).await;
+                    let pause = backoff.delay(tries - 1, self.tools.jitter.draw());
+                    sleep_until(&*self.tools.clock, self.tools.clock.boot_now() + pause).await;
                 }
                 outcome => break outcome,
             }
@@ -168,11 +144,11 @@ impl LeaseGuard {
     }
 
     async fn try_release(&self, done: Option<&DoneMark>) -> Result<ReleaseOutcome, LockError> {
-        let give_up = self.clock.boot_now() + self.lease().ttl() / 3;
+        let give_up = self.tools.clock.boot_now() + self.lease().ttl() / 3;
         tokio::select! {
             biased;
-            outcome = self.backend.release(&self.shared.key, &self.shared.token, done) => outcome,
-            () = sleep_until(&*self.clock, give_up) => {
+            outcome = self.tools.backend.release(&self.shared.key, &self.shared.token, done) => outcome,
+            () = sleep_until(&*self.tools.clock, give_up) => {
                 Err(LockError::unavailable("release", "no answer within a third of the ttl"))
             }
         }

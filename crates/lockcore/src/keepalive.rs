@@ -6,10 +6,8 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use crate::boot::sleep_until;
-use crate::{
-    Backoff, BootClock, BootInstant, Jitter, Lease, LockBackend, LockError, LockKey, Loss, RenewOutcome,
-    Token,
-};
+use crate::tools::Tools;
+use crate::{Backoff, BootInstant, Lease, LockError, LockKey, Loss, RenewOutcome, Token};
 
 /// What the keep-alive and its guard share.
 #[derive(Debug)]
@@ -41,9 +39,7 @@ impl Shared {
 /// The task that renews one lease.
 pub(crate) struct KeepAlive {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) backend: Arc<dyn LockBackend>,
-    pub(crate) clock: Arc<dyn BootClock>,
-    pub(crate) jitter: Arc<Jitter>,
+    pub(crate) tools: Tools,
     pub(crate) notice: Duration,
     pub(crate) losses: mpsc::UnboundedSender<Loss>,
 }
@@ -63,16 +59,16 @@ impl KeepAlive {
             let lease = self.shared.state().lease;
             let warn_at = self.warn_at(&lease);
             let Some(due) = lease.renewal_due() else {
-                sleep_until(&*self.clock, warn_at).await;
+                sleep_until(&*self.tools.clock, warn_at).await;
                 return self.report_cap();
             };
             let due = retry_at.unwrap_or(due);
             let wake_at = if unreachable { due } else { due.min(warn_at) };
-            sleep_until(&*self.clock, wake_at).await;
+            sleep_until(&*self.tools.clock, wake_at).await;
 
             // Look at the clock before asking the server, which may not answer: after a suspend or a
             // SIGSTOP this is how the work learns that its lock has expired.
-            let now = self.clock.boot_now();
+            let now = self.tools.clock.boot_now();
             if now >= warn_at && !unreachable {
                 unreachable = true;
                 self.report(Loss::Unreachable);
@@ -87,14 +83,15 @@ impl KeepAlive {
                     self.shared.state().lease = renewed;
                     (failures, retry_at) = (0, None);
                     // A reply that arrives after the new lease has ended does not bring trust back.
-                    unreachable = unreachable && self.clock.boot_now() >= self.warn_at(&renewed);
+                    unreachable = unreachable && self.tools.clock.boot_now() >= self.warn_at(&renewed);
                 }
                 Ok(RenewOutcome::NotMine) => return self.report(Loss::NotMine),
                 Err(error) => {
                     let Shared { key, token, .. } = &*self.shared;
                     tracing::debug!(%key, %token, %error, "renewal failed");
                     self.shared.state().renewals_failed += 1;
-                    retry_at = Some(self.clock.boot_now() + backoff.delay(failures, self.jitter.draw()));
+                    retry_at =
+                        Some(self.tools.clock.boot_now() + backoff.delay(failures, self.tools.jitter.draw()));
                     failures = failures.saturating_add(1);
                 }
             }
@@ -110,16 +107,16 @@ impl KeepAlive {
         warn_at: BootInstant,
         unreachable: &mut bool,
     ) -> Result<RenewOutcome, LockError> {
-        let mut renewal = self.backend.renew(&self.shared.key, &self.shared.token, ttl);
+        let mut renewal = self.tools.backend.renew(&self.shared.key, &self.shared.token, ttl);
         loop {
             tokio::select! {
                 biased;
-                () = sleep_until(&*self.clock, warn_at), if !*unreachable => {
+                () = sleep_until(&*self.tools.clock, warn_at), if !*unreachable => {
                     *unreachable = true;
                     self.report(Loss::Unreachable);
                 }
                 outcome = &mut renewal => return outcome,
-                () = sleep_until(&*self.clock, give_up) => {
+                () = sleep_until(&*self.tools.clock, give_up) => {
                     return Err(LockError::unavailable("renew", "no answer within a third of the ttl"));
                 }
             }

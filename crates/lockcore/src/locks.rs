@@ -8,6 +8,7 @@ use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use crate::boot::sleep_until;
+use crate::tools::Tools;
 use crate::{
     AcquireOutcome, AcquireRequest, Backoff, BootClock, BootInstant, Holder, Jitter, Lease, LeaseGuard,
     LockBackend, LockError,
@@ -16,11 +17,7 @@ use crate::{
 /// The locks of one backend. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Locks {
-    pub(crate) backend: Arc<dyn LockBackend>,
-    pub(crate) clock: Arc<dyn BootClock>,
-    /// The runtime of the renewals and of the clean-ups.
-    pub(crate) renewals: Handle,
-    pub(crate) jitter: Arc<Jitter>,
+    tools: Tools,
     /// Releases of tokens that may have taken a lock although we got no answer.
     cleanups: Arc<Mutex<JoinSet<()>>>,
 }
@@ -80,13 +77,14 @@ impl Locks {
     /// threads.
     #[must_use]
     pub fn new(backend: Arc<dyn LockBackend>, clock: Arc<dyn BootClock>, renewals: Handle) -> Self {
-        Self { backend, clock, renewals, jitter: Arc::default(), cleanups: Arc::default() }
+        let tools = Tools { backend, clock, renewals, jitter: Arc::default() };
+        Self { tools, cleanups: Arc::default() }
     }
 
     /// The same locks with the random part of their waits from `jitter`.
     #[must_use]
     pub fn with_jitter(self, jitter: Arc<Jitter>) -> Self {
-        Self { jitter, ..self }
+        Self { tools: Tools { jitter, ..self.tools }, ..self }
     }
 
     /// Takes a lock. Waits for at most `terms.max_wait`, with exponential backoff and full jitter.
@@ -108,7 +106,7 @@ impl Locks {
     /// May be dropped at any time. If its token may have taken the lock by then, a task on the runtime of
     /// the renewals tries for at most one ttl to release it.
     pub async fn acquire(&self, request: AcquireRequest, terms: Terms) -> Result<Acquisition, LockError> {
-        let clock = &*self.clock;
+        let clock = &*self.tools.clock;
         let give_up = clock.boot_now() + terms.max_wait;
         let backoff = Backoff::new(Duration::from_millis(20), (request.ttl / 4).min(Duration::from_secs(1)));
         let mut asking = Asking::new(self, request);
@@ -135,9 +133,9 @@ impl Locks {
                 return no;
             }
             let until = if ask_again {
-                now + backoff.delay(0, self.jitter.draw())
+                now + backoff.delay(0, self.tools.jitter.draw())
             } else {
-                give_up.min(now + backoff.delay(tries, self.jitter.draw()))
+                give_up.min(now + backoff.delay(tries, self.tools.jitter.draw()))
             };
             sleep_until(clock, until).await;
             tries += 1;
@@ -148,7 +146,7 @@ impl Locks {
     /// ttl.
     fn release_in_background(&self, request: AcquireRequest) {
         let AcquireRequest { key, token, ttl, .. } = request;
-        let Self { backend, clock, jitter, .. } = self.clone();
+        let Tools { backend, clock, jitter, .. } = self.tools.clone();
         let release = async move {
             let expired = clock.boot_now() + ttl;
             let backoff = Backoff::new(Duration::from_millis(50), (ttl / 4).min(Duration::from_secs(2)));
@@ -168,7 +166,7 @@ impl Locks {
         };
         let mut cleanups = self.cleanups.lock().unwrap_or_else(PoisonError::into_inner);
         while cleanups.try_join_next().is_some() {}
-        cleanups.spawn_on(release, &self.renewals);
+        cleanups.spawn_on(release, &self.tools.renewals);
     }
 }
 
@@ -189,7 +187,7 @@ impl<'a> Asking<'a> {
     /// Sends the token once. Gives the answer and the instant from which trust counts. Answers `Acquired`
     /// only while the lease can be trusted.
     async fn send(&mut self) -> Result<(AcquireOutcome, BootInstant), LockError> {
-        let clock = &*self.locks.clock;
+        let clock = &*self.locks.tools.clock;
         let earlier = self.unknown_since;
         // Set before the send, because this future may be dropped at the next await.
         let since = *self.unknown_since.get_or_insert_with(|| clock.boot_now());
@@ -197,7 +195,7 @@ impl<'a> Asking<'a> {
         let outcome = tokio::select! {
             biased;
             () = sleep_until(clock, useless_from) => Err(too_late()),
-            outcome = self.locks.backend.acquire(&self.request) => outcome,
+            outcome = self.locks.tools.backend.acquire(&self.request) => outcome,
         }?;
         match outcome {
             // After a suspend the timer may be up to a second late; the clock is not.
@@ -218,7 +216,7 @@ impl<'a> Asking<'a> {
     }
 
     fn replace_token_if_stale(&mut self) {
-        if self.is_stale(self.locks.clock.boot_now()) {
+        if self.is_stale(self.locks.tools.clock.boot_now()) {
             self.clean_up();
             self.request.token = self.request.token.reissued(Uuid::new_v4());
         }
@@ -227,7 +225,8 @@ impl<'a> Asking<'a> {
     fn into_guard(mut self, since: BootInstant, terms: Terms) -> LeaseGuard {
         self.unknown_since = None;
         let lease = Lease::granted(since, self.request.ttl, terms.max_renewals);
-        LeaseGuard::new(self.locks, self.request.key.clone(), self.request.token.clone(), lease, terms.notice)
+        let (key, token) = (self.request.key.clone(), self.request.token.clone());
+        LeaseGuard::new(self.locks.tools.clone(), key, token, lease, terms.notice)
     }
 
     fn clean_up(&mut self) {

@@ -1,15 +1,9 @@
 //! From a URL to a backend: which server a scheme stands for, and how it is reached.
 
 use std::sync::Arc;
-use std::time::Duration;
-
-use tokio::runtime::Handle;
 
 use crate::memory::MemoryBackend;
-use crate::{BootClock, LockBackend};
-
-/// The longest wait for one reply or one connection, whatever the ttl.
-const LONGEST_TIMEOUT: Duration = Duration::from_millis(500);
+use crate::{BootClock, InvalidUrl, LockBackend, OpenOptions};
 
 /// Every scheme that a lock's URL may have.
 const SCHEMES: [Scheme; 7] = [
@@ -33,46 +27,6 @@ struct Scheme {
 #[derive(Clone, Copy)]
 enum Server {
     Redis,
-}
-
-/// How [`open`] reaches a server.
-#[derive(Clone, Debug)]
-#[cfg_attr(not(feature = "redis"), expect(dead_code, reason = "this build can reach no server"))]
-pub struct OpenOptions {
-    /// How long to wait for a connection, and then for a reply.
-    pub(crate) timeout: Duration,
-    /// The runtime on which the connection of acquisitions and releases lives.
-    pub(crate) requests: Handle,
-    /// The runtime on which the connection of renewals lives.
-    pub(crate) renewals: Handle,
-}
-
-impl OpenOptions {
-    /// Acquisitions and releases go over a connection on the runtime `requests`, renewals over one on
-    /// `renewals`. Both runtimes need I/O and time enabled, and must live longer than the backend.
-    ///
-    /// A socket is served by the runtime on which it was opened. Work that blocks all threads of a runtime
-    /// stops its sockets too, so neither runtime should run code that may block.
-    #[must_use]
-    pub fn new(requests: Handle, renewals: Handle) -> Self {
-        Self { timeout: LONGEST_TIMEOUT, requests, renewals }
-    }
-
-    /// Sets the timeout to a sixth of `ttl`, at most 500 ms.
-    ///
-    /// Pass the shortest ttl of all locks: a failed renewal must leave time for a second one.
-    #[must_use]
-    pub fn shortest_ttl(self, ttl: Duration) -> Self {
-        self.timeout((ttl / 6).min(LONGEST_TIMEOUT))
-    }
-
-    /// Sets how long to wait for a connection, and then for a reply: 500 ms by default, at least 1 ms.
-    ///
-    /// One call takes at most twice as long; four times as long if the server does not know the script yet.
-    #[must_use]
-    pub fn timeout(self, timeout: Duration) -> Self {
-        Self { timeout: timeout.max(Duration::from_millis(1)), ..self }
-    }
 }
 
 /// Opens the locks of the server at `url`. Does not connect yet: the first call does, so a process can
@@ -150,34 +104,6 @@ fn no_client() -> InvalidUrl {
     InvalidUrl::new("this build has no Redis client", "build lockcore with the feature \"redis\"")
 }
 
-/// Why a lock's URL cannot be used.
-///
-/// Says it in words and never repeats the URL, which may hold a password: at most its scheme is shown.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the lock's URL cannot be used: {problem}; {advice}")]
-pub struct InvalidUrl {
-    problem: String,
-    advice: String,
-}
-
-impl InvalidUrl {
-    pub(crate) fn new(problem: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { problem: problem.into(), advice: advice.into() }
-    }
-
-    /// What is wrong, with "it" for the URL: `it names no host`.
-    #[must_use]
-    pub fn problem(&self) -> &str {
-        &self.problem
-    }
-
-    /// What to do about it: `write for example redis://127.0.0.1:6379/0`.
-    #[must_use]
-    pub fn advice(&self) -> &str {
-        &self.advice
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -225,17 +151,5 @@ mod tests {
     #[test]
     fn without_the_redis_client_a_redis_url_is_refused() {
         assert!(refusal("redis://host").contains("no Redis client"));
-    }
-
-    #[test]
-    fn timeouts_leave_room_for_a_second_renewal_within_a_third_of_the_ttl() {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let options = OpenOptions::new(runtime.handle().clone(), runtime.handle().clone());
-        assert_eq!(options.timeout, Duration::from_millis(500));
-        let short = options.clone().shortest_ttl(Duration::from_millis(600));
-        assert_eq!(short.timeout, Duration::from_millis(100));
-        let long = options.clone().shortest_ttl(Duration::from_secs(60));
-        assert_eq!(long.timeout, Duration::from_millis(500));
-        assert_eq!(options.timeout(Duration::ZERO).timeout, Duration::from_millis(1));
     }
 }

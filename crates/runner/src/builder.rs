@@ -74,28 +74,27 @@ impl Builder {
     pub fn main_from(self, args: impl IntoIterator<Item = OsString>) -> ExitCode {
         crate::cli::main(&self.registry, args)
     }
+}
 
-    /// Fires the jobs of `config` on `parts` until `stop` ends, then drains as at a signal: `config` says
-    /// which jobs, `parts` say where, so that what it says of urls, `[admin]` and `[log]` has no effect.
-    /// Says whether the replica ended in order.
-    ///
-    /// Everything runs on the caller's runtime, which needs its timers: a job that blocks its thread
-    /// blocks what keeps its leases, too. A process of its own, by [`Builder::main`], does not have that.
-    ///
-    /// # Errors
-    /// [`ConfigErrors`] when a kind refuses its params.
-    ///
-    /// # Cancel safety
-    /// Dropped, it fires nothing more and lets go of its runs only with the runtime.
-    #[doc(hidden)]
-    pub async fn embed(
-        &self,
-        config: &Config,
-        parts: Parts,
-        stop: impl Future<Output = ()>,
-    ) -> Result<bool, ConfigErrors> {
-        let jobs = self.registry.bind(config)?;
-        let (_replace, jobs) = watch::channel(Arc::new(JobSet::new(jobs, config.lock.ttl)));
-        Ok(engine::embed(parts, config, jobs, stop).await)
-    }
+/// Fires the jobs of `config` on `parts`, with the kinds of `builder`, until `stop` ends. Then it drains as at
+/// a signal. `config` says which jobs and `parts` say where: what `config` says of urls, `[admin]` and `[log]`
+/// has no effect. Returns whether the replica ended in order.
+///
+/// Everything runs on the caller's runtime, which needs its timers: a job that blocks its thread
+/// blocks what keeps its leases, too. A process of its own, by [`Builder::main`], does not have that.
+///
+/// # Errors
+/// [`ConfigErrors`] when a kind refuses its params.
+///
+/// # Cancel safety
+/// If dropped, it fires nothing more. Its runs end only with the runtime.
+pub async fn embed(
+    builder: &Builder,
+    config: &Config,
+    parts: Parts,
+    stop: impl Future<Output = ()>,
+) -> Result<bool, ConfigErrors> {
+    let jobs = builder.registry.bind(config)?;
+    let (_replace, jobs) = watch::channel(Arc::new(JobSet::new(jobs, config.lock.ttl)));
+    Ok(engine::embed(parts, config, jobs, stop).await)
 }

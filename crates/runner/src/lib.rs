@@ -69,6 +69,7 @@ pub use lockcore::BootInstant;
 /// What the project's own tests need. It may change at any time.
 #[doc(hidden)]
 pub mod internal {
+    pub use crate::builder::embed;
     pub use crate::engine::{Parts, scheduler::Ticker};
     pub use crate::job::{Cancel, ContextParts, ErasedJob};
 

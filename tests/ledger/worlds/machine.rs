@@ -12,7 +12,7 @@ use runner::Runner;
 use runner::internal::config::Config;
 use runner::internal::firing::Instance;
 use runner::internal::ledger::Opened;
-use runner::internal::{Parts, Ticker};
+use runner::internal::{Parts, Ticker, embed};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Duration, advance, sleep_until};
@@ -87,7 +87,7 @@ impl Machine {
                 let _told = stopped.await;
             };
             assert!(
-                builder.embed(&config, parts, stopped).await.expect("jobs that bind"),
+                embed(&builder, &config, parts, stopped).await.expect("jobs that bind"),
                 "left in disorder"
             );
         });

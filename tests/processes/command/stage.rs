@@ -60,7 +60,7 @@ pub(crate) struct Levers {
 pub(crate) fn context(licence: Duration, kill_grace: Duration) -> (JobContext, Levers) {
     let cancel = Cancel::default();
     let (sender, licence) = watch::channel(now() + licence);
-    let context = JobContext::new(ContextParts {
+    let context = JobContext::from(ContextParts {
         namespace: "tests".into(),
         firing: Firing {
             job: JobName::new("reconcile").expect("a name"),

@@ -25,7 +25,7 @@ pub(crate) fn context(licence: Duration) -> (JobContext, Levers) {
     let cancel = Cancel::default();
     let now = SystemBootClock.boot_now();
     let (sender, receiver) = watch::channel(now + licence);
-    let context = JobContext::new(ContextParts {
+    let context = JobContext::from(ContextParts {
         namespace: "tests".into(),
         firing: Firing {
             job: JobName::new("payouts").expect("a name"),

@@ -77,11 +77,17 @@ impl ContextParts {
     }
 }
 
+/// For the project's own tests: a user's crate cannot name the parts.
+impl From<ContextParts> for JobContext {
+    fn from(parts: ContextParts) -> Self {
+        Self::new(parts)
+    }
+}
+
 impl JobContext {
     /// The context of one run, without output yet.
-    #[doc(hidden)]
     #[must_use]
-    pub fn new(parts: ContextParts) -> Self {
+    pub(crate) fn new(parts: ContextParts) -> Self {
         let ContextParts {
             namespace,
             firing,

@@ -9,6 +9,7 @@ mod effect;
 mod error;
 mod gaps;
 mod open;
+mod options;
 pub mod postgres;
 mod rows;
 mod server;
@@ -23,7 +24,8 @@ use futures_util::future::BoxFuture;
 pub use effect::{Effect, EffectError, EffectTerms, Effects, Transaction, Work};
 pub use error::LedgerError;
 pub use gaps::{Decision, Gap, Horizon, Question};
-pub use open::{LedgerOptions, Opened, check_url, migrate, open};
+pub use open::{Opened, check_url, migrate, open};
+pub use options::LedgerOptions;
 /// The client of both databases, for what a job does in its [`Transaction`].
 pub use sqlx;
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 
+use super::ScheduleError;
 use super::clocks::DstNote;
 use super::cron::Cron;
 use super::every::Every;
@@ -35,20 +36,6 @@ enum Rule {
     Cron(Arc<Cron>),
     Every(Every),
     At(DateTime<Utc>),
-}
-
-/// A schedule that cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct ScheduleError {
-    /// What is wrong, and what to write instead.
-    pub message: String,
-}
-
-impl ScheduleError {
-    pub(super) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into() }
-    }
 }
 
 impl Timetable {
