@@ -42,8 +42,6 @@ pub(crate) struct Path {
     pub(crate) segments: Vec<String>,
     /// The name that a `use` gives it.
     pub(crate) used_as: Option<String>,
-    /// A `use` that more than its own module sees.
-    pub(crate) is_export: bool,
 }
 
 impl Path {
@@ -106,10 +104,10 @@ impl Reader {
         }
     }
 
-    fn path(&mut self, span: Span, segments: Vec<String>, used_as: Option<String>, is_export: bool) {
+    fn path(&mut self, span: Span, segments: Vec<String>, used_as: Option<String>) {
         if !self.in_tests {
             let segments = self.seen_from_the_file(segments);
-            self.reading.paths.push(Path { line: span.start().line, segments, used_as, is_export });
+            self.reading.paths.push(Path { line: span.start().line, segments, used_as });
         }
     }
 
@@ -127,26 +125,26 @@ impl Reader {
         start.into_iter().chain(kept).chain(rest).collect()
     }
 
-    fn use_tree(&mut self, tree: &UseTree, before: &[String], is_export: bool) {
+    fn use_tree(&mut self, tree: &UseTree, before: &[String]) {
         let with = |ident: &Ident| [before, &[ident.unraw().to_string()]].concat();
         match tree {
-            UseTree::Path(path) => self.use_tree(&path.tree, &with(&path.ident), is_export),
+            UseTree::Path(path) => self.use_tree(&path.tree, &with(&path.ident)),
             UseTree::Group(group) => {
-                group.items.iter().for_each(|tree| self.use_tree(tree, before, is_export));
+                group.items.iter().for_each(|tree| self.use_tree(tree, before));
             }
             // `a::{self}` names `a`.
             UseTree::Name(name) if name.ident == "self" => {
-                self.path(name.span(), before.to_vec(), before.last().cloned(), is_export);
+                self.path(name.span(), before.to_vec(), before.last().cloned());
             }
             UseTree::Name(name) => {
-                self.path(name.span(), with(&name.ident), Some(name.ident.unraw().to_string()), is_export);
+                self.path(name.span(), with(&name.ident), Some(name.ident.unraw().to_string()));
             }
             UseTree::Rename(rename) => {
                 let segments = if rename.ident == "self" { before.to_vec() } else { with(&rename.ident) };
-                self.path(rename.span(), segments, Some(rename.rename.unraw().to_string()), is_export);
+                self.path(rename.span(), segments, Some(rename.rename.unraw().to_string()));
             }
             UseTree::Glob(glob) => {
-                self.path(glob.span(), [before, &["*".to_owned()]].concat(), Some("*".into()), is_export);
+                self.path(glob.span(), [before, &["*".to_owned()]].concat(), Some("*".into()));
             }
         }
     }
@@ -250,7 +248,7 @@ impl Reader {
             }
         }
         if segments.len() > 1 {
-            self.path(span, segments, None, false);
+            self.path(span, segments, None);
         }
         at
     }
@@ -279,9 +277,8 @@ impl<'ast> Visit<'ast> for Reader {
     }
 
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
-        let is_export = !matches!(item.vis, Visibility::Inherited);
         let first = self.reading.paths.len();
-        self.use_tree(&item.tree, &[], is_export);
+        self.use_tree(&item.tree, &[]);
         if matches!(item.vis, Visibility::Public(_)) && !self.in_function {
             let hidden = item.attrs.iter().find_map(doc_hidden);
             for path in self.reading.paths.iter().skip(first) {
@@ -323,7 +320,7 @@ impl<'ast> Visit<'ast> for Reader {
     fn visit_path(&mut self, path: &'ast syn::Path) {
         if path.segments.len() > 1 {
             let segments = path.segments.iter().map(|segment| segment.ident.unraw().to_string());
-            self.path(path.span(), segments.collect(), None, false);
+            self.path(path.span(), segments.collect(), None);
         }
         visit::visit_path(self, path);
     }

@@ -53,7 +53,7 @@ fn an_address_that_only_a_client_can_judge_is_refused_before_anything_starts() {
     let ledger = |rest: &str| with("[ledger]", &format!("postgres://runner:{PASSWORD}@{rest}"));
     refuses(&ledger("db/runner?sslmode=maybe"), &[(2, "ssl_mode")]);
     refuses(&ledger("d b/runner"), &[(2, "ledger.url")]);
-    refuses(&with("[ledger]", "sqlite:runner.db?mode=ro"), &[(2, "no parameters")]);
+    refuses(&with("[ledger]", "sqlite:runner.db?mode=ro"), &[(2, "without parameters")]);
     refuses(&with("[lock]", &format!("redis://:{PASSWORD}@cache/0?protocol=resp9")), &[(2, "lock.url")]);
 }
 
@@ -112,7 +112,7 @@ fn statements_that_cannot_be_meant_are_refused_with_their_line() {
     let key = "jobs.nightly.params";
     refuses(&job("statement = \"SELECT :jbo\""), &[(4, ":jbo"), (4, &format!("{key}.statement"))]);
     refuses(&job("statement = \"SELECT 1; COMMIT\""), &[(4, "one transaction already")]);
-    refuses(&job("statement = \"SELECT 'a\""), &[(4, "has no counterpart")]);
+    refuses(&job("statement = \"SELECT 'a\""), &[(4, "is never closed")]);
     refuses(&job("file = \"nowhere.sql\""), &[(4, "nowhere.sql"), (4, &format!("{key}.file"))]);
     refuses(&job("statement = \"SELECT 1\", file = \"a.sql\""), &[(4, "a.sql")]);
     refuses(&job("statment = \"SELECT 1\""), &[(4, "did you mean statement?")]);

@@ -1,4 +1,4 @@
-//! Rows and effects, held against each other and against the timetable.
+//! Compares rows and effects with each other and with the timetable.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::rows::{assert_no_gap, instant, number, state, states};
 use crate::{Deployment, Effect, EffectKind};
 
-/// What a job has left behind.
+/// The rows and the effects of a job.
 #[derive(Debug)]
 pub struct Account {
     /// Its name.
@@ -21,9 +21,9 @@ pub struct Account {
 }
 
 impl Account {
-    /// Takes stock when all replicas have ended, and asserts what holds whatever has happened: one row
-    /// per firing, and no hole where one is due every `period`; nothing ran without a row, no fence
-    /// twice, no attempt twice, no run beside another; what the ledger calls succeeded came to its end.
+    /// Reads them after all replicas have ended, and asserts what must hold whatever has happened: one row per
+    /// firing, and no gap where a firing is due every `period`; no run without a row; no fence and no attempt
+    /// twice; no overlap; every run that the ledger calls succeeded has ended.
     #[track_caller]
     pub fn of(deployment: &Deployment, job: &str, period: Duration) -> Self {
         let effects = deployment.effects();
@@ -42,30 +42,34 @@ impl Account {
         assert_eq!(rows.len(), self.rows.len(), "two rows for one firing");
         let (mut fences, mut attempts) = (BTreeSet::new(), BTreeSet::new());
         for start in self.of_kind(EffectKind::Start) {
-            let row = rows.get(&start.scheduled_at).unwrap_or_else(|| panic!("ran without a row: {start:?}"));
-            assert!(u64::from(start.attempt) <= number(row, "attempt"), "{start:?} is not of {row}");
+            let row =
+                rows.get(&start.scheduled_at).unwrap_or_else(|| panic!("a run without a row: {start:?}"));
+            assert!(u64::from(start.attempt) <= number(row, "attempt"), "{start:?} does not belong to {row}");
             assert!(fences.insert(start.fence), "a fence was used twice: {start:?}");
-            assert!(attempts.insert((start.scheduled_at, start.attempt)), "doubled: {start:?} of {row}");
+            assert!(
+                attempts.insert((start.scheduled_at, start.attempt)),
+                "an attempt started twice: {start:?} of {row}"
+            );
         }
         let ended: BTreeSet<_> = self.of_kind(EffectKind::End).map(|end| end.fence as u64).collect();
         for row in self.rows.iter().filter(|row| row["state"] == "succeeded") {
-            assert!(ended.contains(&number(row, "fence")), "never came to its end: {row}");
+            assert!(ended.contains(&number(row, "fence")), "a run without an end: {row}");
         }
     }
 
-    /// What its runs did, of this kind.
+    /// The effects of this kind.
     pub fn of_kind(&self, kind: EffectKind) -> impl Iterator<Item = &Effect> {
         self.effects.iter().filter(move |effect| effect.kind == kind)
     }
 
-    /// Every firing has succeeded, at its first attempt, and with it one effect.
+    /// Asserts that every firing has succeeded at its first attempt, and has one effect.
     #[track_caller]
     pub fn assert_all_succeeded_at_once(&self) {
         self.assert_states(&["succeeded"]);
         self.assert_one_attempt_each();
     }
 
-    /// Whatever has succeeded did so at its first attempt, and nothing else was started.
+    /// Asserts that all succeeded firings did so at their first attempt, and that nothing else was started.
     #[track_caller]
     pub fn assert_one_attempt_each(&self) {
         let succeeded: Vec<_> = self.rows.iter().filter(|row| row["state"] == "succeeded").collect();
@@ -84,7 +88,7 @@ impl Account {
         assert!(other.is_empty(), "{:?}: {other:#?}", states(&self.rows));
     }
 
-    /// How long after its instant each firing was started, as the commands themselves saw it.
+    /// How long after its instant each firing was started, by the time in its effects.
     pub fn lateness(&self) -> BTreeMap<DateTime<Utc>, TimeDelta> {
         let mut late = BTreeMap::new();
         for start in self.of_kind(EffectKind::Start) {
@@ -93,7 +97,7 @@ impl Account {
         late
     }
 
-    /// Everything that was started was started within `limit` of its instant, and nothing early.
+    /// Asserts that every start was at most `limit` after its instant, and none was early.
     #[track_caller]
     pub fn assert_on_time(&self, limit: TimeDelta) {
         let early = TimeDelta::milliseconds(-100);

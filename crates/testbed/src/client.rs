@@ -1,37 +1,37 @@
-//! A small HTTP client that shows every byte of an answer.
+//! A small HTTP client that returns every byte of an answer.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// Longer than any answer takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What came back.
+/// The answer to a request.
 #[derive(Debug)]
 pub struct Answer {
     /// The status code.
     pub status: u16,
     /// Status line and headers, in lower case.
     pub head: String,
-    /// What follows the headers.
+    /// The body.
     pub body: String,
 }
 
-/// A connection on which nothing has been said.
+/// A new connection, on which nothing was sent yet.
 pub fn connect(address: SocketAddr) -> TcpStream {
-    let stream = TcpStream::connect_timeout(&address, PATIENCE).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let stream = TcpStream::connect_timeout(&address, TIMEOUT).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     stream
 }
 
-/// Asks for a page, as a scraper behind a name would.
+/// Gets a page, with a `Host` header such as a scraper sends.
 pub fn get(address: SocketAddr, path: &str) -> Answer {
     ask(address, &format!("GET {path} HTTP/1.1\r\nHost: runner.internal.example:9090\r\n\r\n"))
         .unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Sends `request` as it is and reads until the server closes.
+/// Sends `request` unchanged and reads until the server closes the connection.
 pub fn ask(address: SocketAddr, request: &str) -> Result<Answer, String> {
     let mut stream = connect(address);
     stream.write_all(request.as_bytes()).map_err(|error| error.to_string())?;

@@ -1,6 +1,6 @@
 //! The conditions of a statement or script: what breaks without each, and which test fails.
 //!
-//! They stand in `NAME.conditions.toml` beside `NAME.sql` or `NAME.lua`:
+//! They are in `NAME.conditions.toml` beside `NAME.sql` or `NAME.lua`:
 //!
 //! ```toml
 //! [[condition]]
@@ -14,7 +14,7 @@
 //! covered = "none: the grammar needs it"
 //! ```
 //!
-//! The words are the condition's identity: two files that hold the same condition say the same about it.
+//! `words` identifies a condition. If two files have the same condition, their other values must be equal too.
 
 use std::fs;
 use std::path::Path;
@@ -30,13 +30,13 @@ const ENDING: &str = ".conditions.toml";
 pub struct Conditions {
     /// The statement or script, from the root of the workspace.
     pub file: String,
-    /// What is tried without.
+    /// Conditions that are removed, one at a time.
     pub conditions: Vec<Condition>,
-    /// What nobody would miss.
+    /// Texts whose removal no test can notice.
     pub spares: Vec<Spare>,
 }
 
-/// A condition that a test misses.
+/// A condition whose removal makes a test fail.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Condition {
@@ -46,34 +46,34 @@ pub struct Condition {
     pub without: String,
     /// The function that fails, as `folder::file::name` below the folder of its test program.
     pub test: String,
-    /// Where it stands. Each of them is tried alone.
+    /// The places of the condition. Each of them is removed alone.
     pub cuts: Vec<Text>,
 }
 
-/// A piece of the file that is taken out.
+/// A text to remove from the file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Text {
-    /// It stands in the file exactly once.
+    /// The file contains it exactly once.
     pub text: String,
-    /// What comes in its place; not longer.
+    /// The replacement, which must not be longer.
     #[serde(default)]
     pub put: String,
-    /// The name of another file of the same folder in which the text stands. The file itself, unless said.
+    /// The name of another file of the same folder that contains the text. Without it: this file.
     #[serde(rename = "in")]
     pub elsewhere: Option<String>,
-    /// Other conditions that would cover for this one. They are taken out together with it.
+    /// Other conditions that have the same effect as this one. They are removed together with it.
     #[serde(default)]
     pub also: Vec<Text>,
 }
 
-/// Conditions that say what others say already, and why they stay.
+/// Conditions that other conditions already imply, and why they stay.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spare {
-    /// Each stands in the file exactly once.
+    /// The file contains each of them exactly once.
     pub texts: Vec<String>,
-    /// What covers for them, or why they are no conditions.
+    /// What implies them, or why they are not conditions.
     pub covered: String,
 }
 
@@ -90,8 +90,8 @@ impl Conditions {
     /// The conditions of every file in `folder` (from `root`) whose name ends with `.ending`, by name.
     ///
     /// # Panics
-    /// When a file cannot be read or understood, when there are conditions of a file that is not there, when
-    /// a text does not stand in its file exactly once, and when a file says the same words twice.
+    /// When a file cannot be read or parsed, when there are conditions for a missing file, when a file does not
+    /// contain a text exactly once, and when a file has the same `words` twice.
     #[must_use]
     pub fn in_folder(root: &Path, folder: &str, ending: &str) -> Vec<Self> {
         let path = root.join(folder);
@@ -105,7 +105,10 @@ impl Conditions {
         for (file, text) in all.iter().flat_map(Self::texts) {
             let place = fs::read_to_string(root.join(&file)).unwrap_or_else(|e| panic!("{file}: {e}"));
             let times = place.matches(text).count();
-            assert!(times == 1, "{file}: {text:?} stands there {times} times: mend its conditions");
+            assert!(
+                times == 1,
+                "{file}: {text:?} is there {times} times, and must be there once: correct its conditions"
+            );
         }
         all
     }
@@ -119,8 +122,8 @@ impl Conditions {
         for (number, condition) in conditions.iter().enumerate() {
             let words = &condition.words;
             let first = conditions.iter().position(|other| other.words == *words);
-            assert!(first == Some(number), "{sidecar}: {words:?} stands there twice: make them one");
-            assert!(!condition.cuts.is_empty(), "{sidecar}: {words:?} takes nothing out");
+            assert!(first == Some(number), "{sidecar}: {words:?} is there twice: merge the two");
+            assert!(!condition.cuts.is_empty(), "{sidecar}: {words:?} removes nothing");
         }
         Self { file, conditions, spares }
     }
@@ -132,8 +135,7 @@ impl Conditions {
         name.rsplit_once('.').map_or(name, |(name, _)| name)
     }
 
-    /// A mutant for each place where a condition stands. `test_named` makes a test's full name of what stands
-    /// under `test`.
+    /// A mutant for each place of each condition. `test_named` makes a test's full name from the value of `test`.
     pub fn mutants(&self, test_named: impl Fn(&str) -> String) -> impl Iterator<Item = Mutant> {
         self.conditions.iter().flat_map(move |condition| {
             let test = test_named(&condition.test);
@@ -144,7 +146,7 @@ impl Conditions {
         })
     }
 
-    /// Every text that these conditions name, and the file that it stands in.
+    /// Every text that these conditions name, and the file that contains it.
     pub fn texts(&self) -> impl Iterator<Item = (String, &str)> {
         let cuts = self.conditions.iter().flat_map(|condition| &condition.cuts);
         let cuts = cuts.flat_map(|text| std::iter::once(text).chain(&text.also));
@@ -164,11 +166,11 @@ impl Conditions {
     }
 }
 
-/// A line of a page's table for each condition: its words, for each of `columns` the files it stands in, what
-/// breaks without it, and its test, which stands in a file below `tests`.
+/// A row of a page's table for each condition: its words; for each of `columns` the files that contain it; what
+/// breaks without it; and its test, in a file below `tests`.
 ///
 /// # Panics
-/// When two files say something else about the same condition.
+/// When two files have different values for the same condition.
 #[must_use]
 pub fn condition_rows(columns: &[&[Conditions]], tests: &str) -> Vec<String> {
     struct Row<'c> {
@@ -253,11 +255,11 @@ mod tests {
 
     #[test]
     fn a_text_that_does_not_stand_in_its_statement_exactly_once_is_refused() {
-        refused(&[("find.sql", "WHERE true"), ("find.conditions.toml", SIDECAR)], "stands there 0 times");
+        refused(&[("find.sql", "WHERE true"), ("find.conditions.toml", SIDECAR)], "is there 0 times");
         let twice = "WHERE true AND even AND even";
-        refused(&[("find.sql", twice), ("find.conditions.toml", SIDECAR)], "stands there 2 times");
+        refused(&[("find.sql", twice), ("find.conditions.toml", SIDECAR)], "is there 2 times");
         let spare = "SELECT 1 WHERE 1 AND even";
-        refused(&[("find.sql", spare), ("find.conditions.toml", SIDECAR)], "\"true\" stands there 0 times");
+        refused(&[("find.sql", spare), ("find.conditions.toml", SIDECAR)], "\"true\" is there 0 times");
         let elsewhere = SIDECAR.replace("even' }", "even', in = 'other' }");
         refused(&[STATEMENT, ("find.conditions.toml", &elsewhere)], "sql/other.sql: ");
     }
@@ -267,7 +269,7 @@ mod tests {
         let misspelt = SIDECAR.replace("without", "witout");
         refused(&[STATEMENT, ("find.conditions.toml", &misspelt)], "sql/find.conditions.toml: ");
         let twice = format!("{SIDECAR}{SIDECAR}");
-        refused(&[STATEMENT, ("find.conditions.toml", &twice)], "stands there twice");
+        refused(&[STATEMENT, ("find.conditions.toml", &twice)], "is there twice");
     }
 
     #[test]

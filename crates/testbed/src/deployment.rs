@@ -13,8 +13,7 @@ use crate::{Effects, Replica, ReplicaBuilder, wait_until_blocking};
 /// Longer than any command of the CLI takes on a busy machine.
 const COMMAND_DEADLINE: Duration = Duration::from_secs(30);
 
-/// What all replicas of one test share. The directory goes with the value: keep it longer than the
-/// replicas.
+/// What all replicas of one test share. Dropping it removes its directory, so keep it longer than the replicas.
 #[derive(Debug)]
 pub struct Deployment {
     bin: PathBuf,
@@ -33,11 +32,11 @@ pub struct Deployment {
 /// A command of the CLI that has ended.
 #[derive(Debug)]
 pub struct Finished {
-    /// How.
+    /// Its exit status.
     pub status: ExitStatus,
-    /// What it printed.
+    /// Its stdout.
     pub stdout: String,
-    /// What it complained about.
+    /// Its stderr.
     pub stderr: String,
 }
 
@@ -45,7 +44,7 @@ impl Deployment {
     /// The program at `bin`, embedded (no Redis, SQLite beside the file), a ttl of 3 s, no jobs yet.
     ///
     /// # Panics
-    /// When there is no temporary directory to be had.
+    /// When no temporary directory can be created.
     #[must_use]
     pub fn new(bin: &Path) -> Self {
         let dir = tempfile::Builder::new().prefix("runner-test-").tempdir().expect("a temporary directory");
@@ -80,7 +79,7 @@ impl Deployment {
         self
     }
 
-    /// Says that a pooler in transaction mode stands before the database.
+    /// Sets `pooler = true`: there is a pooler in transaction mode in front of the database.
     #[must_use]
     pub fn pooler(mut self) -> Self {
         self.pooler = true;
@@ -102,8 +101,8 @@ impl Deployment {
         self
     }
 
-    /// Adds a `command` job that works for `work` and leaves its effects; `lines` are its other
-    /// keys (`every = "1s"`, …).
+    /// Adds a `command` job that works for the time `work` and writes effects. `lines` are its other keys
+    /// (`every = "1s"`, …).
     #[must_use]
     pub fn job(self, name: &str, work: Duration, lines: &str) -> Self {
         let params = self.effects.params(work);
@@ -118,32 +117,32 @@ impl Deployment {
         self
     }
 
-    /// Takes `text` for the whole of jobs.toml, whatever else is said here.
+    /// Uses `text` as the whole jobs.toml, and ignores all other settings of this value.
     #[must_use]
     pub fn file(mut self, text: impl Into<String>) -> Self {
         self.file = Some(text.into());
         self
     }
 
-    /// What the jobs did.
+    /// The effects of the jobs.
     #[must_use]
     pub fn effects(&self) -> &Effects {
         &self.effects
     }
 
-    /// Keys and rows of this deployment carry this name.
+    /// The namespace of this deployment's keys and rows.
     #[must_use]
     pub fn namespace(&self) -> &str {
         &self.namespace
     }
 
-    /// Where its files are.
+    /// The directory of its files.
     #[must_use]
     pub fn dir(&self) -> &Path {
         self.dir.path()
     }
 
-    /// Writes jobs.toml as it stands now, and says where.
+    /// Writes jobs.toml with the present settings, and returns its path.
     ///
     /// # Panics
     /// When it cannot be written.
@@ -157,7 +156,7 @@ impl Deployment {
         path
     }
 
-    /// A replica to be started; for one with a wrong clock or an environment of its own.
+    /// A replica that is not started yet: it can still get a wrong clock or an environment of its own.
     #[must_use]
     pub fn replica(&self) -> ReplicaBuilder {
         Replica::builder(&self.bin).config(&self.config()).cwd(self.dir.path())
@@ -214,7 +213,7 @@ impl Deployment {
 
 #[track_caller]
 fn run(command: &mut Command) -> Finished {
-    // Files, not pipes: a full pipe would stop the very process whose end is awaited.
+    // Files, not pipes: a full pipe would block the process whose end we wait for.
     let (out, err) = (tempfile::NamedTempFile::new(), tempfile::NamedTempFile::new());
     let (out, err) = (out.expect("a temporary file"), err.expect("a temporary file"));
     let open = |file: &tempfile::NamedTempFile| file.reopen().expect("a temporary file");

@@ -1,4 +1,4 @@
-//! What jobs really did, counted outside the product: lines that shell commands append to a file.
+//! What jobs really did, counted outside the product: shell commands append lines to a file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ use crate::wait_until_blocking;
 
 /// Appends one line for each moment of a run. `$1` is the file, `$2` the pauses between ticks.
 ///
-/// One `printf` is one `write` to a file opened for appending, so lines of many processes never
-/// mix. The faked clock of a replica must not reach the lines: they are the outside view.
+/// One `printf` is one `write` to a file that is opened for appending, so lines of many processes never mix. The
+/// lines use the host's real clock, never the faked clock of a replica.
 const SCRIPT: &str = r#"
 unset LD_PRELOAD
 note() {
@@ -29,7 +29,8 @@ done
 sleep "$3"
 note end
 "#;
-/// A run that is killed outright was alive at its last line; so it is never off by more than this.
+/// The time between two lines of a run. A killed run was alive at its last line, so its end is known to this
+/// precision.
 const TICK: Duration = Duration::from_millis(250);
 
 /// An append-only file of effects.
@@ -41,13 +42,13 @@ pub struct Effects {
 /// A moment of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EffectKind {
-    /// It began.
+    /// The run began.
     Start,
-    /// It was still at it.
+    /// The run was still working.
     Tick,
-    /// It was told to stop, by SIGTERM, and did.
+    /// The run got SIGTERM and stopped.
     Killed,
-    /// It came to its end.
+    /// The run finished.
     End,
 }
 
@@ -56,19 +57,19 @@ pub enum EffectKind {
 pub struct Effect {
     /// Which moment.
     pub kind: EffectKind,
-    /// Whose.
+    /// The job.
     pub job: String,
-    /// The nominal instant that the run was told.
+    /// The nominal instant, as the run knows it.
     pub scheduled_at: DateTime<Utc>,
-    /// The shard that the run was told.
+    /// The shard, as the run knows it.
     pub shard: u32,
-    /// The attempt that the run was told.
+    /// The attempt, as the run knows it.
     pub attempt: u32,
-    /// The fence that the run was told.
+    /// The fence, as the run knows it.
     pub fence: i64,
     /// When it happened, by the host's clock (never the faked one).
     pub at: DateTime<Utc>,
-    /// The idempotency key that the run was told: the same for all attempts of one firing.
+    /// The idempotency key, as the run knows it: the same for all attempts of one firing.
     pub key: String,
 }
 
@@ -117,7 +118,7 @@ impl Effects {
     /// Everything that happened so far, in the order of the file.
     ///
     /// # Panics
-    /// When a line is not one of ours: lines that mix would make every count worthless.
+    /// When a line cannot be parsed: if lines could mix, no count would be right.
     #[must_use]
     pub fn all(&self) -> Vec<Effect> {
         let text = std::fs::read_to_string(&self.path).expect("the effects can be read");
@@ -154,7 +155,7 @@ impl Effects {
         });
     }
 
-    /// Every firing of `job` that was started was started once.
+    /// Asserts that no firing of `job` was started twice.
     ///
     /// # Panics
     /// When one was started twice.
@@ -168,14 +169,14 @@ impl Effects {
     /// Pairs of runs of `job` that worked at the same time in the same shard, as text for a failure
     /// message.
     ///
-    /// A run that was killed outright counts until its last line.
+    /// A killed run counts until its last line.
     #[must_use]
     pub fn overlaps(&self, job: &str) -> Vec<String> {
         overlaps(&self.all(), job)
     }
 
-    /// The instants of `job` between its first and its last that were never started, where one is
-    /// due every `period`.
+    /// The missing instants: those of `job` between its first and its last start that were never started, if one
+    /// is due every `period`.
     #[must_use]
     pub fn gaps(&self, job: &str, period: Duration) -> Vec<DateTime<Utc>> {
         gaps(&self.instants(job), period)

@@ -1,9 +1,9 @@
-//! Tests that start their own test program once more, to be another process.
+//! For tests that start their own test program again, as a second process.
 
-/// The full name of the test `$test` of the module in which this stands, as `--exact` wants it.
+/// The full name of the test `$test` in this module, for `--exact`.
 ///
-/// A test program that is asked for a test it does not have runs none and succeeds. So the name is made
-/// by the compiler, which also checks that there is such a function.
+/// A test program that does not have the requested test runs nothing and succeeds. So the compiler builds the
+/// name here, and it also checks that the function exists.
 #[macro_export]
 macro_rules! test_name {
     ($test:ident) => {{

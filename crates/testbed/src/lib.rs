@@ -1,8 +1,8 @@
-//! What runner's tests stand on: real servers, real processes, faults on demand, and effects that
-//! are counted outside the product.
+//! The tools of runner's tests: real servers, real processes, faults on demand, and effects that are counted
+//! outside the product.
 //!
-//! Everything here is private to one test (own directory, own port, own namespace) and ends with
-//! the value that started it.
+//! Everything here belongs to one test (own directory, own port, own namespace) and ends when the value that
+//! started it is dropped.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! The log lines of a process: kept for the failure message, watched for an event.
+//! The log lines of a process. Tests wait for a line, and failure messages show the last ones.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
@@ -6,9 +6,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// More than a healthy test writes; a replica in a hot loop must not eat the machine's memory.
+/// More lines than a normal test writes. The limit protects the machine's memory from a replica in a hot loop.
 const KEPT: usize = 20_000;
-/// What a failure message shows.
+/// How many lines a failure message shows.
 const SHOWN: usize = 60;
 
 /// Lines of one or more streams, in the order of their arrival.
@@ -30,7 +30,7 @@ struct State {
 }
 
 impl Lines {
-    /// Reads `stream` to its end on a thread of its own. Bytes that are no text are replaced.
+    /// Reads `stream` to its end on a thread of its own. Bytes that are not text are replaced.
     pub fn follow(&self, stream: impl Read + Send + 'static) {
         self.lock().open_streams += 1;
         let lines = self.clone();
@@ -46,15 +46,15 @@ impl Lines {
         });
     }
 
-    /// Waits until every stream has ended, at most for `limit`: what a process printed last may still be
-    /// on its way when the process is gone, and a child that it left behind may keep a stream open.
+    /// Waits until every stream has ended, at most for `limit`. The last output of a process may still arrive
+    /// after its end. The limit is needed because a child that it left may keep a stream open.
     pub fn wait_ended(&self, limit: Duration) {
         let state = self.lock();
         let ended = self.0.changed.wait_timeout_while(state, limit, |state| state.open_streams > 0);
         drop(ended);
     }
 
-    /// How many lines have arrived: what happens next has this number or a higher one.
+    /// How many lines have arrived. The next line has this number.
     #[must_use]
     pub fn mark(&self) -> usize {
         let state = self.lock();
@@ -68,7 +68,7 @@ impl Lines {
         state.kept.iter().skip(mark.saturating_sub(state.dropped)).cloned().collect()
     }
 
-    /// The first line from number `mark` on that `wanted` accepts, waiting for it if need be.
+    /// The first line from number `mark` on that `wanted` accepts. Waits for it if necessary.
     ///
     /// # Panics
     /// At the deadline, and as soon as every stream has ended without such a line.
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_the_end_has_every_line() {
+    fn after_the_wait_for_the_end_every_line_is_there() {
         let (reader, mut writer) = std::io::pipe().expect("a pipe");
         let lines = Lines::default();
         lines.follow(reader);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_do_not_stop_the_reading_and_old_lines_make_room() {
+    fn bytes_that_are_not_text_do_not_stop_reading_and_old_lines_are_dropped() {
         let lines = Lines::default();
         lines.follow(&b"\xff\xfe\nlast\n"[..]);
         assert_eq!(lines.wait_for(0, SOON, |line| line == "last"), "last");

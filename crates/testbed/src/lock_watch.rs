@@ -1,4 +1,4 @@
-//! Every move of every lock, as the lock's own server tells it (`MONITOR`): no client can leave one out.
+//! Every change of every lock, as the lock's own server reports it (`MONITOR`). So no client can hide a change.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -11,14 +11,14 @@ use chrono::{DateTime, Utc};
 
 use crate::oracle::{LockAct, LockEvent};
 
-/// What a server is sent before it follows another one, and after it leads: it does not tell by itself.
+/// Commands that the tests send to a server before it becomes a replica and after it becomes a primary, because
+/// `MONITOR` does not report these changes.
 pub(crate) const FOLLOWS: &str = "testbed: follows another";
 pub(crate) const LEADS: &str = "testbed: leads";
-/// How long a reader waits before it looks whether it is still wanted.
-const GLANCE: Duration = Duration::from_millis(100);
+/// How long a reader waits for data before it checks whether it has to stop.
+const CHECK_EVERY: Duration = Duration::from_millis(100);
 
-/// A watch over one server, until it is dropped. A server that was killed is watched again as soon as it
-/// is back.
+/// Watches one server until it is dropped. If the server is killed, the watch goes on when the server is back.
 #[derive(Debug)]
 pub struct LockWatch {
     seen: Arc<Mutex<Vec<LockEvent>>>,
@@ -27,7 +27,7 @@ pub struct LockWatch {
 }
 
 impl LockWatch {
-    /// Watches the server at `address`; from when this returns on, nothing is missed.
+    /// Starts to watch the server at `address`. After this has returned, no change is missed.
     ///
     /// # Panics
     /// When the server does not answer.
@@ -37,11 +37,11 @@ impl LockWatch {
         let (ready, started) = mpsc::channel();
         let watcher = Watcher { address, seen: Arc::clone(&seen), over: Arc::clone(&over) };
         let thread = thread::spawn(move || watcher.watch(&ready));
-        started.recv_timeout(Duration::from_secs(10)).expect("the lock's server tells what it does");
+        started.recv_timeout(Duration::from_secs(10)).expect("the lock's server answers MONITOR");
         Self { seen, over, thread: Some(thread) }
     }
 
-    /// What was seen so far.
+    /// The events so far.
     #[must_use]
     pub fn events(&self) -> Vec<LockEvent> {
         lock(&self.seen).clone()
@@ -68,17 +68,17 @@ struct Watcher {
 impl Watcher {
     fn watch(&self, ready: &mpsc::Sender<()>) {
         while !self.over.load(Relaxed) {
-            // A server that is down for the moment is tried again.
+            // The server is down. Try again.
             self.follow(ready).ok();
-            thread::sleep(GLANCE / 10);
+            thread::sleep(CHECK_EVERY / 10);
         }
     }
 
     fn follow(&self, ready: &mpsc::Sender<()>) -> std::io::Result<()> {
-        let mut stream = TcpStream::connect_timeout(&self.address, GLANCE)?;
-        stream.set_read_timeout(Some(GLANCE))?;
+        let mut stream = TcpStream::connect_timeout(&self.address, CHECK_EVERY)?;
+        stream.set_read_timeout(Some(CHECK_EVERY))?;
         stream.write_all(b"MONITOR\r\n")?;
-        let mut scribe = Scribe::new(self.address.port());
+        let mut events = EventReader::new(self.address.port());
         let mut reader = BufReader::new(stream);
         let mut line = Vec::new();
         while !self.over.load(Relaxed) {
@@ -89,11 +89,11 @@ impl Watcher {
                     let text = String::from_utf8_lossy(&line).trim_end().to_owned();
                     line.clear();
                     if text == "+OK" {
-                        lock(&self.seen).push(scribe.about_all(host_now(), LockAct::Unwatched));
-                        // Only the first time somebody waits for it.
+                        lock(&self.seen).push(events.about_all(host_now(), LockAct::Unwatched));
+                        // Fails after the first time, when nothing waits for it any more.
                         ready.send(()).ok();
                     } else {
-                        lock(&self.seen).extend(scribe.read(&text));
+                        lock(&self.seen).extend(events.read(&text));
                     }
                 }
                 Err(error)
@@ -104,16 +104,16 @@ impl Watcher {
                 Err(_) => break,
             }
         }
-        lock(&self.seen).extend(scribe.finish());
+        lock(&self.seen).extend(events.finish());
         Ok(())
     }
 }
 
-/// Makes events of what the server writes: a script first, then the commands that it ran.
+/// Makes events from the lines of the server: first a script, then the commands that it ran.
 #[derive(Debug)]
-struct Scribe {
+struct EventReader {
     server: u16,
-    /// A replica runs no script to its end; what it is sent says nothing about locks.
+    /// The server is a replica. It does not execute scripts to their end, so its lines tell nothing about locks.
     follows_another: bool,
     script: Option<Script>,
 }
@@ -129,7 +129,7 @@ struct Script {
     act: Option<LockAct>,
 }
 
-impl Scribe {
+impl EventReader {
     fn new(server: u16) -> Self {
         Self { server, follows_another: false, script: None }
     }
@@ -165,10 +165,10 @@ impl Scribe {
         events
     }
 
-    /// The event of the script whose last command has been read.
+    /// The event of a script, after its last command was read.
     fn finish(&mut self) -> Option<LockEvent> {
         let Script { at, keys, key, token, looked, act } = self.script.take()?;
-        // One key: a renewal. One that finds nothing to renew is nobody's release.
+        // One key means a renewal. A renewal that finds no lock is not a release.
         let act = act.or((looked && keys > 1).then_some(LockAct::LeftAlone))?;
         Some(LockEvent { server: self.server, at, key, token, act })
     }
@@ -186,7 +186,7 @@ impl Script {
             ["SET", key, token, "NX", "PX", ttl] if *key == self.key && *token == self.token => {
                 self.act = Some(LockAct::Taken(millis(ttl)));
             }
-            // It asks how long to wait where it could not take it.
+            // An acquisition that did not get the lock asks how long the lock will live.
             ["PTTL", _] => self.act = None,
             ["PEXPIRE", key, ttl] if *key == self.key => self.act = Some(LockAct::Renewed(millis(ttl))),
             ["DEL", key] if *key == self.key => self.act = Some(LockAct::Released),
@@ -195,7 +195,8 @@ impl Script {
     }
 }
 
-/// `+1339518083.107412 [0 127.0.0.1:60866] "SET" "key" "value"`: when, whether a script did it, and what.
+/// Reads `+1339518083.107412 [0 127.0.0.1:60866] "SET" "key" "value"`: the time, whether a script ran the
+/// command, and the command.
 fn parse(line: &str) -> Option<(DateTime<Utc>, bool, Vec<String>)> {
     let (time, rest) = line.strip_prefix('+').unwrap_or(line).split_once(' ')?;
     let (seconds, micros) = time.split_once('.')?;
@@ -204,8 +205,8 @@ fn parse(line: &str) -> Option<(DateTime<Utc>, bool, Vec<String>)> {
     Some((DateTime::from_timestamp_micros(micros)?, client.ends_with(" lua"), unquote(words)))
 }
 
-/// Words in double quotes, in which a backslash makes the next character plain. Other escapes do not
-/// occur in what locks are made of.
+/// Reads words in double quotes. A backslash quotes the next character. Other escapes do not occur in the keys and
+/// values of locks.
 fn unquote(text: &str) -> Vec<String> {
     let (mut words, mut word, mut inside) = (Vec::new(), String::new(), false);
     let mut letters = text.chars();
@@ -289,7 +290,7 @@ mod tests {
         new.follow(old.addr());
         acquire(&old, "one");
         new.call(&["EVAL", "return redis.call('GET', KEYS[1])", "2", "lock", "done", "one", "2000"]);
-        // What the leader forgets, its follower forgets; who holds what there is another matter.
+        // The replica deletes the keys that its primary deletes. Which locks it holds is not known.
         old.flushall();
         new.promote();
         acquire(&new, "two");
@@ -304,9 +305,9 @@ mod tests {
 
     #[test]
     fn a_script_that_the_server_does_not_know_is_nothing() {
-        let mut scribe = Scribe::new(1);
-        scribe.read(r#"1.000001 [0 127.0.0.1:1] "EVALSHA" "abc" "1" "lock" "one" "2000""#);
-        assert_eq!(scribe.finish(), None);
+        let mut reader = EventReader::new(1);
+        reader.read(r#"1.000001 [0 127.0.0.1:1] "EVALSHA" "abc" "1" "lock" "one" "2000""#);
+        assert_eq!(reader.finish(), None);
     }
 
     #[test]

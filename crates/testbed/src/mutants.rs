@@ -1,8 +1,8 @@
-//! Mutants of the running test program: the same program, with one condition taken out of a text in it.
+//! Mutants of the running test program: copies of it in which one condition of a statement is removed.
 //!
-//! Statements and scripts are compiled in as they stand in their files, so a copy of the program in
-//! which such a text is overwritten is a product without that condition. It needs no second build and
-//! no switch in the product, and what is tried is what runs otherwise.
+//! Statements and scripts are compiled into the program exactly as they are in their files. So overwriting such a
+//! text in a copy of the program gives a product without that condition. This needs no second build and no
+//! switch in the product, and the tested program is otherwise the real one.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -21,35 +21,35 @@ use tempfile::TempDir;
 
 use crate::postgres::{PrivatePostgres, cache_folder};
 
-/// How long a mutant's test may take. One that hangs has noticed something, too.
+/// How long a mutant's test may take. A test that hangs has noticed the mutant, too.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a database says about a text that it cannot even read: then it is not the condition that is
-/// missed, and the test would fail whatever it tests.
-const GIBBERISH: [&str; 4] =
+/// Words in a database's error for a statement that it cannot parse. Such a mutant proves nothing: every test
+/// would fail.
+const UNPARSABLE: [&str; 4] =
     ["code: \"42", "code: \"08P01\"", "SqliteError { code: 1,", "Error compiling script"];
 
-/// What is taken out of a file of the project.
+/// A text to remove from a file of the project.
 #[derive(Clone, Debug)]
 pub struct Cut {
     /// From the root of the workspace.
     pub file: String,
-    /// What is taken out; it stands in the file exactly once.
+    /// The text to remove. The file contains it exactly once.
     pub text: String,
-    /// What comes in its place; not longer.
+    /// The replacement, which must not be longer.
     pub put: String,
 }
 
-/// A program that lacks something, and the test that must notice.
+/// A program without some texts, and the test that must fail for it.
 #[derive(Clone, Debug)]
 pub struct Mutant {
-    /// What is taken out, all at once.
+    /// The texts to remove, all at once.
     pub cuts: Vec<Cut>,
     /// The full name of the test.
     pub test: String,
 }
 
-/// What came of a mutant.
+/// The result of a mutant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Fate {
     /// The test failed, as it must.
@@ -58,18 +58,18 @@ enum Fate {
     Hung,
     /// The test passed.
     Survived,
-    /// There is no such mutant, or it is none.
+    /// The mutant could not be made, or the database cannot parse its statement.
     Malformed(String),
 }
 
-/// Tries each mutant against its test, several at once, and prints what came of it.
+/// Runs the test of each mutant, several at once, and prints the results.
 ///
-/// The files are read below `root`. A server that is lent saves each of them from starting one. Before
-/// anything else, and in the end, the program as it is must pass all the tests.
+/// The files are read below `root`. With the server in `lent`, the mutants need not start one each. Before the
+/// first mutant and after the last, the unchanged program must pass all the tests.
 ///
 /// # Panics
-/// When it does not, when a program cannot be written or started, and with a list of those mutants that
-/// were not caught.
+/// When the unchanged program fails, when a program cannot be written or started, and with a list of the mutants
+/// that were not caught.
 pub fn assert_every_mutant_is_caught(root: &Path, mutants: &[Mutant], lent: Option<&PrivatePostgres>) {
     let fates = fates(root, mutants, lent);
     let missed: Vec<_> = mutants
@@ -78,22 +78,22 @@ pub fn assert_every_mutant_is_caught(root: &Path, mutants: &[Mutant], lent: Opti
         .filter_map(|(mutant, fate)| match fate {
             Fate::Caught | Fate::Hung => None,
             Fate::Survived => Some(format!("{} does not notice: {mutant}", mutant.test)),
-            Fate::Malformed(why) => Some(format!("{mutant} is no mutant: {why}")),
+            Fate::Malformed(why) => Some(format!("{mutant} is not a valid mutant: {why}")),
         })
         .collect();
     assert!(missed.is_empty(), "{} of {}:\n{}\n", missed.len(), mutants.len(), missed.join("\n"));
     println!("{} mutants, all caught", mutants.len());
 }
 
-/// Holds that the table below `heading` of a page has these rows and no others.
+/// Asserts that the table below `heading` of a page has exactly these rows.
 ///
 /// # Panics
-/// When it has not, with what it ought to be.
+/// When it has others, with the right table.
 pub fn assert_lists(page: &Path, heading: &str, rows: &[String]) {
     let text = fs::read_to_string(page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
     let below = text.lines().skip_while(|line| !line.starts_with(heading)).skip(2);
     let listed: Vec<_> = below.take_while(|line| line.starts_with('|')).collect();
-    assert!(listed == rows, "the table of {} ought to be\n{}\n", page.display(), rows.join("\n"));
+    assert!(listed == rows, "the table of {} must be\n{}\n", page.display(), rows.join("\n"));
 }
 
 fn fates(root: &Path, mutants: &[Mutant], lent: Option<&PrivatePostgres>) -> Vec<Fate> {
@@ -112,12 +112,12 @@ fn fates(root: &Path, mutants: &[Mutant], lent: Option<&PrivatePostgres>) -> Vec
         fates.lock().expect("no panic before")[number] = Some(fate);
     };
     std::thread::scope(|scope| {
-        // Twice as many: they wait for their servers most of the time.
+        // Twice as many as cores: they wait for their servers most of the time.
         for _ in 0..2 * std::thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(work);
         }
     });
-    // A server that has gone meanwhile would have failed every test.
+    // If a server had ended meanwhile, every test would have failed, and every mutant would seem caught.
     program.assert_health(workshop.path(), &tests);
     fates.into_inner().expect("no panic before").into_iter().flatten().collect()
 }
@@ -155,7 +155,7 @@ fn one_line(text: &str) -> String {
 struct Program<'l> {
     lent: Option<&'l PrivatePostgres>,
     bytes: Vec<u8>,
-    /// Where a comment of a statement or script may begin: the places where texts are looked for.
+    /// The places where a comment of a statement or script may begin. Texts are searched only there.
     comments: Vec<usize>,
 }
 
@@ -169,11 +169,11 @@ impl<'l> Program<'l> {
         Self { lent, bytes, comments }
     }
 
-    /// The program as it is passes the tests, and has them.
+    /// Asserts that the unchanged program contains the tests and passes them.
     fn assert_health(&self, workshop: &Path, tests: &[&str]) {
         let expected = format!("test result: ok. {} passed", tests.len());
         let said = self.run(&self.bytes, &workshop.join("as-it-is"), tests, PATIENCE * 5).said;
-        assert!(said.contains(&expected), "the program as it is does not pass {tests:#?}:\n{said}");
+        assert!(said.contains(&expected), "the unchanged program does not pass {tests:#?}:\n{said}");
     }
 
     fn fate(&self, root: &Path, path: &Path, mutant: &Mutant) -> Fate {
@@ -182,7 +182,7 @@ impl<'l> Program<'l> {
             Err(why) => return Fate::Malformed(why),
         };
         let run = self.run(&bytes, path, &[&mutant.test], PATIENCE);
-        match (run.end, GIBBERISH.iter().find(|word| run.said.contains(**word))) {
+        match (run.end, UNPARSABLE.iter().find(|word| run.said.contains(**word))) {
             (_, Some(word)) => {
                 Fate::Malformed(format!("the database does not understand it: {word}\n{}", run.said))
             }
@@ -192,7 +192,7 @@ impl<'l> Program<'l> {
         }
     }
 
-    /// The program without what is cut out. Its texts keep their lengths: nothing else may move.
+    /// The program without the removed texts. Each statement keeps its length, so that nothing else moves.
     fn without(&self, root: &Path, cuts: &[Cut]) -> Result<Vec<u8>, String> {
         let mut bytes = self.bytes.clone();
         let mut files: Vec<&str> = cuts.iter().map(|cut| cut.file.as_str()).collect();
@@ -211,18 +211,18 @@ impl<'l> Program<'l> {
                 found = true;
             }
             if !found {
-                return Err(format!("{file} is not in this program as it stands"));
+                return Err(format!("this program does not contain the text of {file}"));
             }
         }
         Ok(bytes)
     }
 
-    /// Runs tests of a program that is written to `path`, and removes it.
+    /// Writes a program to `path`, runs its tests, and removes it.
     fn run(&self, program: &[u8], path: &Path, tests: &[&str], patience: Duration) -> Run {
         fs::write(path, program).expect("a mutant can be written");
         fs::set_permissions(path, Permissions::from_mode(0o755)).expect("a mutant can be made a program");
         let log = path.with_extension("log");
-        let output = File::create(&log).expect("a file for what it says");
+        let output = File::create(&log).expect("a file for its output");
         let mut command = Command::new(path);
         command
             .args(tests)
@@ -237,7 +237,7 @@ impl<'l> Program<'l> {
         }
         let mut child = loop {
             match command.spawn() {
-                // A neighbour's child still holds the file as it was when it was being written.
+                // A child that another thread has just started still has the file open for writing.
                 Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => std::thread::yield_now(),
                 child => break child.expect("a mutant can be started"),
             }
@@ -265,13 +265,13 @@ impl<'l> Program<'l> {
 }
 
 impl Cut {
-    /// `whole` without it, as long as before.
+    /// `whole` without the text, and with the same length.
     fn out_of(&self, whole: &str) -> Result<String, String> {
         let Self { file, text, put } = self;
         match whole.matches(text).count() {
             1 if put.len() <= text.len() => Ok(whole.replace(text, &format!("{put:0$}", text.len()))),
             1 => Err(format!("{file}: {put:?} is longer than {text:?}")),
-            times => Err(format!("{file}: {text:?} stands there {times} times")),
+            times => Err(format!("{file}: {text:?} is in the file {times} times, and must be there once")),
         }
     }
 }
@@ -291,7 +291,7 @@ struct Run {
 mod tests {
     use super::*;
 
-    /// A text of this program, as a statement would be one.
+    /// A text in this program that stands for a statement.
     const TEXT: &str = include_str!("mutants/even.sql");
 
     #[test]

@@ -1,4 +1,4 @@
-//! Reads the ledger as any visitor of the database would, without the product.
+//! Reads the ledger's tables directly, without the product.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::PrivatePostgres;
 use crate::oracle::{Attempt, Change, History, Row, Timetable, Witness};
 
-/// Writes down every change of a firing's row, in the order in which they took place for each row.
+/// A trigger that records every change of a firing's row. The changes of one row are in order.
 const WATCH: &str = "
     CREATE TABLE trail (n bigserial, at timestamptz DEFAULT clock_timestamp(), firing bigint,
         was text, became text, fence_before bigint, fence bigint);
@@ -20,7 +20,7 @@ const WATCH: &str = "
     CREATE TRIGGER trail AFTER INSERT OR UPDATE OR DELETE ON runner_firings
         FOR EACH ROW EXECUTE FUNCTION trail();";
 
-/// From here on every change of a firing's row is written down.
+/// Starts to record every change of a firing's row.
 pub fn watch(database: &str) {
     PrivatePostgres::sql_at(database, WATCH);
 }
@@ -30,7 +30,8 @@ pub fn changes(database: &str) -> Vec<Change> {
     objects(database, "SELECT * FROM trail ORDER BY n").iter().map(change).collect()
 }
 
-/// Rows, attempts and timetables, as far as firings were due by `until`; each job's `period` is the test's to know.
+/// Rows, attempts and timetables of the firings that were due by `until`. The test passes the `period` of each
+/// job.
 pub fn read(database: &str, until: DateTime<Utc>, period: impl Fn(&str) -> Duration) -> History {
     let by = until.to_rfc3339();
     let rows = objects(database, &format!("SELECT * FROM runner_firings WHERE scheduled_at <= '{by}'"));

@@ -1,7 +1,7 @@
-//! A PostgreSQL server of the test's own: private directory, loopback and unix socket, gone with its owner.
+//! A private PostgreSQL server for a test: own directory, loopback and Unix socket, ended on drop.
 //!
-//! The database directory is initialised once, kept as a template below the build's target folder and
-//! copied for each server, because `initdb` takes longer than most tests.
+//! The database directory is initialised once and kept as a template below the build's target folder. Each server
+//! gets a copy, because `initdb` takes longer than most tests.
 
 #![expect(clippy::panic, reason = "a test without its server has failed, and should say why")]
 #![expect(clippy::disallowed_methods, reason = "the rig reads PATH and waits by the host's clock")]
@@ -28,14 +28,14 @@ pub(crate) use self::template::cache_folder;
 pub use self::template::program;
 use self::template::{ServerUser, copy_template, initialise, run, server_user};
 
-/// The port of a server that is lent.
+/// The environment variable with the port of a server that another process lends.
 const LENT: &str = "TESTBED_POSTGRES_PORT";
 
 /// How long any step of the server may take before the test fails.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A running PostgreSQL server. Dropping it ends the server and removes its directory; if the test
-/// process is killed instead, a small shell that waits for our end does both.
+/// A running PostgreSQL server. Dropping it ends the server and removes its directory. If the test process is
+/// killed, a small shell that waits for the end of the process does both.
 #[derive(Debug)]
 pub struct PrivatePostgres {
     home: TempDir,
@@ -46,7 +46,7 @@ pub struct PrivatePostgres {
     process: Mutex<Option<Process>>,
 }
 
-/// The server and the shell that ends it should we die without a word.
+/// The server, and the shell that ends it if the test process is killed.
 #[derive(Debug)]
 struct Process {
     server: Child,
@@ -64,7 +64,7 @@ impl PrivatePostgres {
         Self::start_with(Vec::new(), copy_template)
     }
 
-    /// [`Self::start`], in a cluster of its own identity: all others are copies of one.
+    /// Like [`Self::start`], but with a cluster id of its own. All other servers are copies with the same id.
     ///
     /// # Panics
     /// As [`Self::start`].
@@ -73,14 +73,15 @@ impl PrivatePostgres {
         Self::start_with(Vec::new(), initialise)
     }
 
-    /// A server with these settings in a directory that `fill` makes.
+    /// Starts a server with these settings in a directory that `fill` creates.
     fn start_with(settings: Vec<String>, fill: impl FnOnce(&Path, Option<ServerUser>)) -> Self {
         let user = server_user();
         let home =
             TempDir::with_prefix("runner-pg-").unwrap_or_else(|e| panic!("no temporary directory: {e}"));
         if let Some(user) = user {
-            chown(home.path(), Some(user.uid), Some(user.gid))
-                .unwrap_or_else(|e| panic!("cannot hand {} to the server: {e}", home.path().display()));
+            chown(home.path(), Some(user.uid), Some(user.gid)).unwrap_or_else(|e| {
+                panic!("cannot give {} to the server's user: {e}", home.path().display())
+            });
         }
         fill(&home.path().join("data"), user);
         let mut postgres = Self { home, port: free_port(), user, settings, process: Mutex::new(None) };
@@ -93,19 +94,19 @@ impl PrivatePostgres {
         postgres
     }
 
-    /// The server that all tests of this process may share, each with a database of its own.
+    /// The server that all tests of this process may share. Each test has a database of its own.
     #[must_use]
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<PrivatePostgres> = OnceLock::new();
         SHARED.get_or_init(|| Self::lent().unwrap_or_else(Self::start))
     }
 
-    /// Lets the tests that `command` runs share this server, instead of starting one.
+    /// Lets the tests that `command` runs use this server instead of starting one.
     pub(crate) fn lend_to(&self, command: &mut Command) {
         command.env(LENT, self.port.to_string());
     }
 
-    /// The server that another process has lent us, which ends it.
+    /// The server that another process lends to this one. The other process ends it.
     fn lent() -> Option<Self> {
         let port = std::env::var(LENT).ok()?.parse().unwrap_or_else(|e| panic!("{LENT}: {e}"));
         let home =
@@ -113,13 +114,13 @@ impl PrivatePostgres {
         Some(Self { home, port, user: None, settings: Vec::new(), process: Mutex::new(None) })
     }
 
-    /// The TCP port on loopback; it stays the same over [`Self::stop`] and [`Self::start_again`].
+    /// The TCP port on loopback. It stays the same after [`Self::stop`] and [`Self::start_again`].
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The directory of the unix socket.
+    /// The directory of the Unix socket.
     #[must_use]
     pub fn socket_dir(&self) -> &Path {
         self.home.path()
@@ -137,7 +138,7 @@ impl PrivatePostgres {
         format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
     }
 
-    /// Makes an empty database and gives its URL.
+    /// Creates an empty database and returns its URL.
     ///
     /// # Panics
     /// When the server refuses.
@@ -148,7 +149,7 @@ impl PrivatePostgres {
         self.url_of(&name)
     }
 
-    /// Runs statements in the server's own database and gives what `psql` prints (unaligned, rows only).
+    /// Runs statements in the database `postgres` and returns what `psql` prints (unaligned, rows only).
     ///
     /// # Panics
     /// When a statement fails.
@@ -173,14 +174,14 @@ impl PrivatePostgres {
         }
     }
 
-    /// Ends the server as an operator does (fast shutdown): sessions are told, transactions rolled back.
+    /// Ends the server as an operator does (fast shutdown): sessions are ended, transactions are rolled back.
     pub fn shut_down(&self) {
         if let Some(process) = self.lock().take() {
             process.end(Signal::INT);
         }
     }
 
-    /// Ends every session but the one that does it; says how many there were.
+    /// Ends all other sessions, and returns how many there were.
     ///
     /// # Panics
     /// When the server refuses.
@@ -206,14 +207,14 @@ impl PrivatePostgres {
         }
     }
 
-    /// Freezes the server and every session of it, with all sockets open: the network black hole.
+    /// Freezes the server and all its sessions, with all sockets open, like a network that drops every packet.
     pub fn pause(&self) {
         if let Some(process) = self.lock().as_mut() {
             process.pause();
         }
     }
 
-    /// Lets a frozen server go on.
+    /// Wakes a frozen server.
     pub fn resume(&self) {
         if let Some(process) = self.lock().as_mut() {
             process.resume();
@@ -224,7 +225,7 @@ impl PrivatePostgres {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts the server process; on failure gives its log.
+    /// Starts the server process. On failure, returns its log.
     fn launch(&self) -> Result<(), String> {
         let log = self.home.path().join("log");
         let output = File::create(&log).map_err(|e| e.to_string())?;
@@ -260,7 +261,7 @@ impl PrivatePostgres {
         Ok(())
     }
 
-    /// The server writes its process id into the first line of this file and its condition into the last.
+    /// The server writes its process id into the first line of this file and its status into the last.
     fn is_ready(&self, pid: u32) -> bool {
         let status = fs::read_to_string(self.home.path().join("data/postmaster.pid")).unwrap_or_default();
         let mut lines = status.lines();
@@ -274,7 +275,7 @@ impl Drop for PrivatePostgres {
     }
 }
 
-/// Real durability (`fsync` stays on), small everything else.
+/// Real durability (`fsync` stays on); everything else is small.
 const SETTINGS: &[&str] = &[
     "listen_addresses=127.0.0.1",
     "max_connections=200",
@@ -282,14 +283,15 @@ const SETTINGS: &[&str] = &[
     "max_wal_size=64MB",
     "dynamic_shared_memory_type=mmap",
     "log_min_messages=warning",
-    // For standbys: one that lags finds what it missed, and one that was cut off asks again at once.
+    // For standbys: one that lags still finds the log that it needs, and one that lost its connection connects
+    // again at once.
     "wal_keep_size=64MB",
     "wal_retrieve_retry_interval=100ms",
 ];
 
 impl Process {
     fn pause(&mut self) {
-        // The postmaster first, so that it starts no session between our looking and our stopping.
+        // The postmaster first, so that it starts no new session after we have listed the sessions.
         signal(self.server.id(), Signal::STOP);
         for session in children(self.server.id()) {
             signal(session, Signal::STOP);
@@ -325,7 +327,8 @@ impl Process {
     }
 }
 
-/// A shell that waits on a pipe which only we hold: when we are gone, so are the server and its files.
+/// A shell that waits for the end of a pipe which only this process holds. When this process ends, the shell ends
+/// the server and removes its files.
 fn undertaker(server: u32, home: &Path) -> Child {
     const SCRIPT: &str = r#"
         read -r _
@@ -347,12 +350,12 @@ fn undertaker(server: u32, home: &Path) -> Child {
 }
 
 fn end_child(child: &mut Child) {
-    // Both fail only for a process that has ended already.
+    // Both calls fail only for a process that has already ended.
     child.kill().unwrap_or_default();
     drop(child.wait());
 }
 
-/// The processes that `pid` started: each session of the server is one, in a group of its own.
+/// The processes that `pid` started. Each session of the server is one, in a process group of its own.
 fn children(pid: u32) -> Vec<u32> {
     let listed = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     listed.split_whitespace().filter_map(|word| word.parse().ok()).collect()
@@ -360,13 +363,13 @@ fn children(pid: u32) -> Vec<u32> {
 
 fn signal(pid: u32, signal: Signal) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-        // It fails only for a process that has ended already.
+        // It fails only for a process that has already ended.
         kill_process(pid, signal).unwrap_or_default();
     }
 }
 
-/// A port that nobody listens on, below the range from which the kernel serves outgoing connections:
-/// so nobody takes it by accident while the server is stopped.
+/// A free port below the range that the kernel uses for outgoing connections. So no other socket gets it by chance
+/// while the server is stopped.
 fn free_port() -> u16 {
     for _ in 0..1000 {
         let [a, b, ..] = *Uuid::new_v4().as_bytes();

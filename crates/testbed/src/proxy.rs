@@ -1,4 +1,4 @@
-//! A TCP proxy between a client and its server that does on demand what networks do to people.
+//! A TCP proxy between a client and its server that simulates network faults on demand.
 
 use std::future::poll_fn;
 use std::io;
@@ -18,30 +18,30 @@ use tokio::time::{sleep, timeout};
 
 use crate::trap::{Bait, Held, Scent, Snap, Trap};
 
-/// How long a server must have been silent before its reply counts as swallowed whole.
+/// How long a server must send nothing before its reply counts as completely swallowed.
 const QUIET: Duration = Duration::from_millis(30);
 
-/// What happens to connections and to what travels on them.
+/// What happens to connections and to their bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Nothing: bytes pass.
+    /// Bytes pass.
     Forward,
-    /// The server is dead: open connections are closed and new ones refused.
+    /// As if the server were dead: open connections are closed and new ones are refused.
     Refuse,
-    /// Nothing passes in either direction, nothing is closed; new connections open and hang. What
-    /// was sent meanwhile arrives when the mode changes.
+    /// No byte passes in either direction, and no connection is closed. New connections open and hang. Bytes that
+    /// were sent meanwhile arrive when the mode changes.
     Stall,
-    /// Like `Stall`, for what the client sends.
+    /// Like `Stall`, but only for bytes from the client.
     StallRequests,
-    /// Like `Stall`, for what the server sends: requests take effect and nobody learns of it.
+    /// Like `Stall`, but only for bytes from the server: requests take effect and the client gets no reply.
     StallReplies,
-    /// Everything arrives so much later, in both directions.
+    /// All bytes arrive later by this time, in both directions.
     Delay(Duration),
 }
 
-/// A port that stays the same, before a server that may move, fail or fall silent.
+/// A fixed port in front of a server that may move, fail or stop answering.
 ///
-/// It lives on a thread of its own, so that a test may block its runtime's threads.
+/// It runs on a thread of its own, so that a test may block its runtime's threads.
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,
@@ -59,10 +59,10 @@ enum Order {
 }
 
 impl Proxy {
-    /// A proxy before `backend` on a free port of the loopback interface, in [`Mode::Forward`].
+    /// A proxy in front of `backend`, on a free port of the loopback interface, in [`Mode::Forward`].
     ///
     /// # Panics
-    /// When no port or no thread is to be had.
+    /// When there is no free port, or no thread can be started.
     #[must_use]
     pub fn new(backend: SocketAddr) -> Self {
         let (orders, inbox) = mpsc::unbounded_channel();
@@ -74,7 +74,7 @@ impl Proxy {
             runtime.expect("a runtime").block_on(async {
                 let port = Port::reserve().expect("a free port");
                 let listener = port.listen().expect("a port of our own");
-                ready.send(port.address).expect("the one who asked for the proxy waits");
+                ready.send(port.address).expect("the caller waits for the address");
                 let (mode, connections) = (watch::Sender::new(Mode::Forward), JoinSet::new());
                 Gate { port, listener: Some(listener), backend, trap: ours, mode, connections }
                     .serve(inbox)
@@ -85,47 +85,47 @@ impl Proxy {
         Self { address, orders, trap, thread: Some(thread) }
     }
 
-    /// Where clients connect: the same as long as the proxy lives.
+    /// The address for clients. It never changes.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Changes the mode; holds for open connections too, from the moment this returns.
+    /// Changes the mode, also for open connections. The new mode is in force when this returns.
     pub fn set(&self, mode: Mode) {
         self.order(Order::Mode(mode));
     }
 
-    /// Sends new connections to another address: a server that was restarted has a new port.
+    /// Sends new connections to another address, such as the new port of a restarted server.
     pub fn set_backend(&self, backend: SocketAddr) {
         self.order(Order::Backend(backend));
     }
 
-    /// Closes all open connections, once; new ones follow the mode.
+    /// Closes all open connections once. New ones follow the mode.
     pub fn cut(&self) {
         self.order(Order::Cut);
     }
 
-    /// The next request whose bytes contain `needle` is forwarded, its reply swallowed, and the
-    /// connection closed: the server has done it, and the client does not know.
+    /// The next request whose bytes contain `needle` is forwarded, its reply is swallowed, and the connection is
+    /// closed: the server has executed it, and the client does not know.
     ///
-    /// The needle has to be in the request itself; for prepared statements see [`Bait::Statement`].
+    /// The needle must be in the request itself. For prepared statements use [`Bait::Statement`].
     pub fn swallow_reply_once(&self, needle: impl Into<Vec<u8>>) {
         self.trap(Bait::Bytes(needle.into()), Snap::SwallowReply, 1);
     }
 
-    /// Does `snap` to the next so many requests that the bait describes; takes the place of a trap
-    /// that was set before.
+    /// Does `snap` to the next `times` requests that match `bait`. Replaces an earlier trap.
     pub fn trap(&self, bait: Bait, snap: Snap, times: usize) {
         self.trap.set(bait, snap, times);
     }
 
-    /// Decides about the messages that a trap holds, and those that it will hold until it is set again.
+    /// Decides what happens to the messages that the trap holds now, and to those that it will hold until it is
+    /// set again.
     pub fn let_go(&self, held: Held) {
         self.trap.let_go(held);
     }
 
-    /// How many requests or replies have been swallowed, are held, or have arrived late, by a trap.
+    /// How many requests or replies a trap has swallowed, holds, or has delivered late.
     #[must_use]
     pub fn swallowed(&self) -> usize {
         self.trap.caught.load(Relaxed)
@@ -147,17 +147,17 @@ impl Proxy {
 impl Drop for Proxy {
     fn drop(&mut self) {
         let (done, _) = blocking::channel();
-        // Either may have failed with the thread, whose own panic has been printed.
+        // Both can only fail if the thread has panicked, and then its message has been printed.
         if self.orders.send((Order::End, done)).is_ok() {
             self.thread.take().map(JoinHandle::join);
         }
     }
 }
 
-/// A port that stays ours while nobody listens on it.
+/// A port that stays reserved while nothing listens on it.
 struct Port {
     address: SocketAddr,
-    /// Bound and never listening: a connection is refused, and nobody else gets the number.
+    /// A bound socket that never listens: connections are refused, and no other process gets the port.
     _reserved: TcpSocket,
 }
 
@@ -215,7 +215,7 @@ impl Gate {
                 Order::Cut => self.connections.shutdown().await,
                 Order::End => return,
             }
-            // The one who gave the order may have panicked meanwhile.
+            // The caller that gave the order may have panicked meanwhile.
             done.send(()).ok();
         }
     }
@@ -226,11 +226,11 @@ impl Gate {
         self.connections.spawn(relay);
     }
 
-    /// Takes what the kernel has accepted in our name: a client that has connected before an order
-    /// was given must feel it.
+    /// Takes the connections that the kernel has already accepted: an order also applies to clients that connected
+    /// before it.
     async fn admit_all(&mut self) {
         loop {
-            // Gives the runtime the chance to learn of new connections.
+            // Lets the runtime learn of new connections.
             tokio::task::yield_now().await;
             let listener = self.listener.as_ref();
             let waiting = poll_fn(|cx| match listener.map(|listener| listener.poll_accept(cx)) {
@@ -249,7 +249,7 @@ async fn accept(listener: Option<&TcpListener>) -> TcpStream {
     loop {
         match listener {
             None => std::future::pending().await,
-            // A client that gave up between SYN and accept is no failure of ours.
+            // A client that gave up between SYN and accept is not an error of the proxy.
             Some(listener) => {
                 if let Ok((client, _)) = listener.accept().await {
                     return client;
@@ -259,12 +259,12 @@ async fn accept(listener: Option<&TcpListener>) -> TcpStream {
     }
 }
 
-/// Carries bytes both ways until both sides have ended, one side has broken, or a reply has been
-/// swallowed. A server that cannot be reached looks like one that hangs up at once.
+/// Forwards bytes in both directions until both sides have ended, one side has failed, or a reply was swallowed. An
+/// unreachable server looks like one that closes the connection at once.
 async fn relay(client: TcpStream, backend: SocketAddr, mode: watch::Receiver<Mode>, trap: Arc<Trap>) {
     let Ok(server) = TcpStream::connect(backend).await else { return };
     for side in [&client, &server] {
-        // Without it the kernel adds delays of its own; a connection that is gone shows below.
+        // Without it the kernel adds delays of its own. If the connection is gone, a later call reports that.
         side.set_nodelay(true).ok();
     }
     let (from_client, to_client) = client.into_split();
@@ -274,7 +274,7 @@ async fn relay(client: TcpStream, backend: SocketAddr, mode: watch::Receiver<Mod
     let up = carry_requests(from_client, to_server, &mut requests, &trap, &spring);
     let mut replies = mode;
     let down = carry_replies(from_server, to_client, &mut replies, &spring, &trap);
-    // An error on one side ends the other: what a broken network path does.
+    // An error on one side closes the other side too, as a broken network path does.
     tokio::try_join!(up, down).ok();
 }
 
@@ -330,7 +330,7 @@ async fn carry_replies(
         let snap = *spring.borrow();
         if let Some(snap) = snap {
             let mut reply = chunk[..read].to_vec();
-            // Until the server has been silent for a while: what it was sent, it has done.
+            // When the server has sent nothing for a while, it has executed the request.
             while let Ok(Ok(more @ 1..)) = timeout(QUIET, from.read(&mut chunk)).await {
                 reply.extend_from_slice(&chunk[..more]);
             }
@@ -351,14 +351,14 @@ async fn carry_replies(
     }
 }
 
-/// Waits as long as the mode holds back what travels in the direction that `stalled` names.
+/// Waits while the mode stops bytes in the direction that `stalled` names.
 async fn pass(mode: &mut watch::Receiver<Mode>, stalled: Mode) {
     loop {
         let now = *mode.borrow_and_update();
         match now {
             Mode::Delay(span) => return sleep(span).await,
             now if now == stalled || now == Mode::Stall => {
-                // The sender outlives every connection; if it did not, the end would be near anyway.
+                // The sender lives longer than every connection, so an error means that the proxy ends.
                 mode.changed().await.ok();
             }
             _ => return,

@@ -1,4 +1,4 @@
-//! A Redis of a test's own: private port, private directory, nothing persisted, killed on drop.
+//! A private Redis for one test: own port, own directory, nothing persisted, killed on drop.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "a rig that is broken must fail the test at once")]
 
@@ -18,12 +18,12 @@ use uuid::Uuid;
 use crate::lock_watch::{FOLLOWS, LEADS};
 
 const POLL: Duration = Duration::from_millis(5);
-/// Polls until a server counts as failed to come up: ten seconds.
+/// How often to poll for the start of a server before it counts as failed: ten seconds in all.
 const POLLS: u32 = 2_000;
 
 /// A `redis-server` that belongs to one test.
 ///
-/// Methods block their thread for some milliseconds, and panic when the server does not do as told.
+/// Methods block their thread for some milliseconds, and panic when the server does not obey.
 #[derive(Debug)]
 pub struct PrivateRedis {
     port: u16,
@@ -49,7 +49,7 @@ impl PrivateRedis {
         panic!("no free port in 50 tries; last log:\n{}", log_of(dir.path()));
     }
 
-    /// Where clients find it. Stays the same over [`kill`](Self::kill) and [`restart`](Self::restart).
+    /// Its URL. It stays the same after [`kill`](Self::kill) and [`restart`](Self::restart).
     #[must_use]
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}/0", self.port)
@@ -78,23 +78,23 @@ impl PrivateRedis {
         }
     }
 
-    /// Freezes it with SIGSTOP: connections stand, the kernel accepts new ones, nothing is answered.
+    /// Freezes it with SIGSTOP: connections stay open, the kernel accepts new ones, nothing is answered.
     pub fn stop(&self) {
         self.signal(Signal::STOP);
     }
 
-    /// Lets it go on after [`stop`](Self::stop).
+    /// Wakes it after [`stop`](Self::stop).
     pub fn cont(&self) {
         self.signal(Signal::CONT);
     }
 
-    /// Deletes every key, as an operator's mistake or an empty failover would.
+    /// Deletes every key, as an operator's mistake or a failover to an empty server would.
     pub fn flushall(&self) {
         self.call(&["FLUSHALL"]);
     }
 
-    /// Makes it a replica of the server at `primary` and waits until it has the keys from there. With a
-    /// proxy in between it lags on demand.
+    /// Makes it a replica of the server at `primary`, and waits until it has copied the keys. A proxy in between
+    /// can make it lag.
     ///
     /// # Panics
     /// When the link does not come up within ten seconds.
@@ -143,7 +143,7 @@ impl Drop for PrivateRedis {
     }
 }
 
-/// The port we asked for belongs to somebody else.
+/// Another process uses the port that we wanted.
 struct PortTaken;
 
 /// Starts a server and waits until it is *this* server that answers on the port.
@@ -176,7 +176,7 @@ fn launch(port: u16, dir: &Path) -> Result<Child, PortTaken> {
         if child.try_wait().expect("the state of our own child").is_some() {
             return Err(PortTaken);
         }
-        // Another server on the port would answer too: only the process id tells them apart.
+        // Another server on the port would answer too. Only the process id shows which one it is.
         if call(port, &["INFO", "server"]).is_ok_and(|info| info.is_some_and(|i| i.contains(&ours))) {
             return Ok(child);
         }
@@ -203,7 +203,7 @@ fn address(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
 
-/// One command, one reply. Tests of a Redis client should not trust that client to look.
+/// Sends one command and reads one reply, without the Redis client that the tests test.
 fn call(port: u16, command: &[&str]) -> std::io::Result<Option<String>> {
     let limit = Duration::from_secs(5);
     let mut stream = TcpStream::connect_timeout(&address(port), limit)?;

@@ -1,4 +1,4 @@
-//! One real process of the product, with its log in hand and signals at the ready.
+//! One real process of the product. A test can read its log and send it signals.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
@@ -13,15 +13,15 @@ use uuid::Uuid;
 
 use crate::{Lines, wait_until_blocking};
 
-/// Inherited by everything a replica starts, however it regroups or is re-parented: how we find
-/// what it left behind.
+/// An environment variable that all descendants of a replica inherit, also when they change their group or their
+/// parent. It is used to find the processes that a replica left.
 const MARKER: &str = "TESTBED_REPLICA";
-/// How long the last lines of a process that has ended may take.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long to wait for the last lines of a process that has ended.
+const LAST_OUTPUT: Duration = Duration::from_secs(1);
 /// Where Debian's `faketime` package puts its library, below `/usr/lib/<architecture>`.
 const FAKETIME: &str = "faketime/libfaketimeMT.so.1";
 
-/// What to start, and how.
+/// A replica that is not started yet.
 #[derive(Debug)]
 pub struct ReplicaBuilder {
     command: Command,
@@ -58,8 +58,8 @@ impl ReplicaBuilder {
         self
     }
 
-    /// Moves its wall clock (`"+1h"`, `"-30s"`), and not its monotonic clocks: what a wrong NTP
-    /// server does. [`Replica::set_clock`] moves it again later.
+    /// Moves its wall clock (`"+1h"`, `"-30s"`) but not its monotonic clocks, as a wrong NTP server does.
+    /// [`Replica::set_clock`] moves it again later.
     ///
     /// # Panics
     /// When the faketime library is not installed.
@@ -90,7 +90,7 @@ impl ReplicaBuilder {
     #[must_use]
     pub fn spawn(mut self) -> Replica {
         let marker = Uuid::new_v4().simple().to_string();
-        // It stays in the group of the test process: who ends a hanging test ends its replicas too.
+        // It stays in the process group of the test, so ending a hanging test ends its replicas too.
         self.command.env(MARKER, &marker).stdin(Stdio::null());
         let outputs = self.output.map(|output| (output.try_clone().expect("a file descriptor"), output));
         match outputs {
@@ -121,8 +121,7 @@ pub struct Replica {
 }
 
 impl Replica {
-    /// A replica of the program at `bin`, without any setting of the product from the test's own
-    /// environment.
+    /// A replica of the program at `bin`. It inherits no setting of the product from the test's environment.
     #[must_use]
     pub fn builder(bin: &Path) -> ReplicaBuilder {
         let mut command = Command::new(bin);
@@ -140,14 +139,14 @@ impl Replica {
         self.child.id()
     }
 
-    /// What it wrote to stdout and stderr.
+    /// The lines that it wrote to stdout and stderr.
     #[must_use]
     pub fn lines(&self) -> &Lines {
         &self.lines
     }
 
-    /// The first line it ever wrote that `wanted` accepts, waiting for it if need be.
-    /// To look at later lines only: `lines().mark()`, then `lines().wait_for(mark, …)`.
+    /// The first line since its start that `wanted` accepts. Waits for it if necessary. To search later lines
+    /// only, use `lines().mark()` and then `lines().wait_for(mark, …)`.
     ///
     /// # Panics
     /// At the deadline, and as soon as its output has ended without such a line.
@@ -156,10 +155,10 @@ impl Replica {
         self.lines.wait_for(0, deadline, wanted)
     }
 
-    /// Freezes it (SIGSTOP), and returns when it stands still. Its children go on.
+    /// Freezes it (SIGSTOP), and returns when it has stopped. Its children go on.
     pub fn stop(&mut self) {
         self.signal(Signal::STOP);
-        // The event, not a poll: a thread in the middle of a write stops a little later.
+        // Waits for the event: a thread in the middle of a write stops a little later than the signal.
         let seen = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         rustix::process::waitid(WaitId::Pid(self.kernel_pid()), seen)
             .expect("our own child can be waited for");
@@ -181,13 +180,13 @@ impl Replica {
         self.ended = Some(self.child.wait().expect("our own child can be waited for"));
     }
 
-    /// Whether it has not ended yet.
+    /// Whether it still runs.
     #[must_use]
     pub fn is_running(&mut self) -> bool {
         self.poll_exit().is_none()
     }
 
-    /// How it ended, waiting for that if need be, and for all that it printed.
+    /// Waits for its end and for all its output, and returns its exit status.
     ///
     /// # Panics
     /// At the deadline, with its last lines.
@@ -196,18 +195,18 @@ impl Replica {
         let status = wait_until_blocking(deadline, || {
             self.poll_exit().ok_or_else(|| format!("it still runs; its last lines:\n{}", self.lines.tail()))
         });
-        self.lines.wait_ended(LAST_WORDS);
+        self.lines.wait_ended(LAST_OUTPUT);
         status
     }
 
-    /// The living processes that it started and that those started, itself left out.
+    /// Its living descendants, without itself.
     #[must_use]
     pub fn descendants(&self) -> Vec<u32> {
         let own = self.pid().to_string();
         let needle = format!("{MARKER}={}", self.marker).into_bytes();
         let processes = std::fs::read_dir("/proc").expect("/proc can be read");
         let ours = |pid: &str| {
-            // A process that ends while we look, or that is not ours to look at, is none of ours.
+            // A process that ends meanwhile, or that we may not read, is not one of ours.
             let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
             pid != own && environment.split(|byte| *byte == 0).any(|entry| entry == needle)
         };
@@ -221,7 +220,7 @@ impl Replica {
     /// Moves the wall clock of a replica that was started with [`ReplicaBuilder::faketime`].
     ///
     /// # Panics
-    /// When it was not.
+    /// When the replica was started without it.
     pub fn set_clock(&mut self, offset: &str) {
         let clock = self.clock.as_ref().expect("a replica whose clock moves is built with faketime()");
         write_clock(clock.path(), offset);
@@ -236,10 +235,10 @@ impl Replica {
 
     /// Sends it any signal.
     pub fn signal(&mut self, signal: Signal) {
-        // Once it has been waited for, its number may be someone else's.
+        // After the process was reaped, another process may have its pid.
         let ended = self.poll_exit();
         assert!(ended.is_none(), "cannot send {signal:?}: it ended, {ended:?}\n{}", self.lines.tail());
-        // It may end at this very moment; until we wait for it the number stays its own.
+        // It may end at this moment, but until we reap it no other process gets its pid.
         rustix::process::kill_process(self.kernel_pid(), signal).expect("our own child takes signals");
     }
 
@@ -247,12 +246,12 @@ impl Replica {
         Pid::from_child(&self.child)
     }
 
-    /// Kills what the process left behind; says whether there was anything.
+    /// Kills the processes that it left. True if there were any.
     fn kill_descendants(&self) -> bool {
         let left = self.descendants();
         for pid in &left {
             let kernel_pid = i32::try_from(*pid).ok().and_then(Pid::from_raw);
-            // One that ended since we looked is what we want.
+            // An error means that the process has ended meanwhile, which is what we want.
             kernel_pid.and_then(|pid| rustix::process::kill_process(pid, Signal::KILL).ok());
             forget_clock(*pid);
         }
@@ -269,7 +268,7 @@ impl Drop for Replica {
             self.kill9();
         }
         forget_clock(self.pid());
-        // A process may fork while we kill; with the replica dead the number of rounds is small.
+        // A process may fork while we kill, so this repeats. With the replica dead, a few rounds are enough.
         for _ in 0..100 {
             if !self.kill_descendants() {
                 return;
@@ -279,7 +278,7 @@ impl Drop for Replica {
     }
 }
 
-// === What libfaketime needs and leaves ===
+// === The files of libfaketime ===
 
 fn faketime_library() -> PathBuf {
     let architectures = std::fs::read_dir("/usr/lib").expect("/usr/lib can be read");
@@ -289,15 +288,15 @@ fn faketime_library() -> PathBuf {
         .expect("libfaketime is missing: apt-get install faketime")
 }
 
-/// A process that was killed could not remove what libfaketime had made for it.
+/// Removes the files that libfaketime created for a process: a killed process could not do it itself.
 fn forget_clock(pid: u32) {
     for name in ["faketime_shm", "sem.faketime_sem"] {
-        // There is nothing where no clock was faked, or where the process ended in order.
+        // The file does not exist if no clock was faked, or if the process removed it itself.
         std::fs::remove_file(format!("/dev/shm/{name}_{pid}")).ok();
     }
 }
 
-/// Replaces the file in one step: the replica reads it at any moment.
+/// Replaces the file in one step, because the replica may read it at any moment.
 fn write_clock(path: &Path, offset: &str) {
     let mut next: OsString = path.into();
     next.push(".next");

@@ -1,4 +1,4 @@
-//! What the ledger's rows say, as `runner history` prints them.
+//! Reads values from the ledger's rows, as `runner history` prints them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 
-/// How many rows stand in each `state` or `state(reason)`.
+/// How many rows are in each `state` or `state(reason)`.
 #[must_use]
 pub fn states(rows: &[Value]) -> BTreeMap<String, usize> {
     let mut counted = BTreeMap::new();
@@ -45,11 +45,11 @@ pub fn number(row: &Value, column: &str) -> u64 {
     row[column].as_u64().unwrap_or_else(|| panic!("no {column} in {row}"))
 }
 
-/// The rows' instants follow each other at `period` without a hole. The last three seconds do not count:
-/// what waited when the last replica left is found by the next replica that starts.
+/// Asserts that the rows' instants follow each other at `period` without a gap. The last three seconds do not
+/// count: firings that waited when the last replica ended are left to the next replica that starts.
 ///
 /// # Panics
-/// When there is a hole.
+/// When there is a gap.
 #[track_caller]
 pub fn assert_no_gap(rows: &[Value], period: Duration) {
     let instants: Vec<_> = rows.iter().map(|row| instant(row, "scheduled_at")).collect();
@@ -57,6 +57,6 @@ pub fn assert_no_gap(rows: &[Value], period: Duration) {
     let settled: Vec<_> =
         instants.iter().filter(|instant| **instant < *last - TimeDelta::seconds(3)).collect();
     for pair in settled.windows(2) {
-        assert_eq!((*pair[1] - *pair[0]).to_std(), Ok(period), "a hole between {} and {}", pair[0], pair[1]);
+        assert_eq!((*pair[1] - *pair[0]).to_std(), Ok(period), "a gap between {} and {}", pair[0], pair[1]);
     }
 }

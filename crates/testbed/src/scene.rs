@@ -1,4 +1,4 @@
-//! Servers, a deployment on them, and the wires by which each replica reaches them.
+//! Servers, a deployment on them, and the network paths (wires) from each replica to them.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,12 +13,12 @@ use crate::{
 
 /// A second.
 pub const SECOND: Duration = Duration::from_secs(1);
-/// What a command takes that is over at once.
+/// The run time of a command that ends almost at once.
 pub const QUICK: Duration = Duration::from_millis(50);
 /// Longer than a start takes on a busy machine.
 pub const START: Duration = Duration::from_secs(30);
 
-/// The servers, and the database that the deployment's rows are in.
+/// The servers, and the database of the deployment.
 #[derive(Debug)]
 pub struct Scene {
     /// The servers.
@@ -26,18 +26,18 @@ pub struct Scene {
     ledger: String,
 }
 
-/// A way of its own to both servers, for one replica or for several.
+/// A network path to both servers, with a proxy for each. One replica or several use it.
 #[derive(Debug)]
 pub struct Wire {
-    /// Before the lock's server.
+    /// The proxy in front of the lock's server.
     pub redis: Proxy,
-    /// Before the ledger's server.
+    /// The proxy in front of the ledger's server.
     pub postgres: Proxy,
     ledger: String,
 }
 
 impl Scene {
-    /// Starts both servers and makes the database.
+    /// Starts both servers and creates the database.
     #[expect(clippy::new_without_default, reason = "it starts servers")]
     pub fn new() -> Self {
         let cluster = Cluster::start();
@@ -60,7 +60,7 @@ impl Scene {
         }
     }
 
-    /// So many wires.
+    /// `N` new wires to both servers.
     pub fn wires<const N: usize>(&self) -> [Wire; N] {
         std::array::from_fn(|_| self.wire())
     }
@@ -70,12 +70,12 @@ impl Scene {
         &self.ledger
     }
 
-    /// One value that the deployment's database answers.
+    /// The result of a query in the deployment's database.
     pub fn ask(&self, sql: &str) -> String {
         PrivatePostgres::sql_at(&self.ledger, sql)
     }
 
-    /// Every execution of this script on the lock's server: clients name a script by its hash.
+    /// Matches every execution of this script on the lock's server: clients name a script by its hash.
     pub fn script(&self, text: &str) -> Bait {
         let hash = self.cluster.redis.call(&["SCRIPT", "LOAD", text]);
         Bait::Bytes(hash.unwrap().into_bytes())
@@ -83,7 +83,7 @@ impl Scene {
 }
 
 impl Wire {
-    /// A replica that reaches both servers by this wire only.
+    /// A replica that reaches both servers only over this wire.
     pub fn replica(&self, deployment: &Deployment) -> ReplicaBuilder {
         let port = |url: &str| {
             let (before, database) = url.rsplit_once('/').unwrap();
@@ -102,7 +102,7 @@ impl Wire {
     }
 }
 
-/// One replica on each of these wires; returns when all are ready.
+/// Starts one replica on each of these wires. Returns when all are ready.
 pub fn start_on(wires: &[Wire], deployment: &Deployment) -> Vec<Replica> {
     let replicas: Vec<_> = wires.iter().map(|wire| wire.replica(deployment).spawn()).collect();
     for replica in &replicas {
@@ -111,14 +111,14 @@ pub fn start_on(wires: &[Wire], deployment: &Deployment) -> Vec<Replica> {
     replicas
 }
 
-/// The name under which a replica locks and claims; waits until it is ready.
+/// The name with which a replica locks and claims. Waits until the replica is ready.
 pub fn instance(replica: &Replica) -> String {
     let line = replica.wait_for_line(START, |line| line.contains("ready") && line.contains("instance="));
     let (_, rest) = line.split_once("instance=").unwrap();
     rest.split_whitespace().next().unwrap().trim_matches('"').to_owned()
 }
 
-/// Waits until the trap on `proxy` has caught so many in all.
+/// Waits until the trap on `proxy` has caught `count` messages in all.
 #[track_caller]
 pub fn wait_for_catch(proxy: &Proxy, count: usize) {
     wait_until_blocking(Duration::from_secs(20), || match proxy.swallowed() {
@@ -127,7 +127,7 @@ pub fn wait_for_catch(proxy: &Proxy, count: usize) {
     });
 }
 
-/// Ends them in order.
+/// Ends the replicas with SIGTERM and waits for them.
 #[track_caller]
 pub fn end(replicas: &mut [Replica]) {
     for replica in &mut *replicas {
@@ -139,7 +139,7 @@ pub fn end(replicas: &mut [Replica]) {
     }
 }
 
-/// Which of them works at this moment: the one whose command runs.
+/// The replica that runs a command now: the one that has a child process.
 #[track_caller]
 pub fn owner(replicas: &[Replica]) -> usize {
     wait_until_blocking(Duration::from_secs(5), || {
@@ -148,12 +148,12 @@ pub fn owner(replicas: &[Replica]) -> usize {
     })
 }
 
-/// Every execution of the ledger's statement of this name.
+/// Matches every execution of the ledger's statement of this name.
 pub fn statement(name: &str) -> Bait {
     Bait::Statement(format!("-- {name}\n"))
 }
 
-/// The time outside: what the effects are stamped with.
+/// The time of the host, which the effects carry too.
 pub fn host_now() -> DateTime<Utc> {
     Utc::now()
 }

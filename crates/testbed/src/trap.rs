@@ -1,4 +1,4 @@
-//! What a proxy looks for in the requests that pass it, and what it does to the one it finds.
+//! A trap: which request a proxy catches, and what it does with it.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -7,38 +7,38 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-/// The request to look for.
+/// The request to catch.
 #[derive(Clone, Debug)]
 pub enum Bait {
     /// These bytes, anywhere in what a client sends.
     Bytes(Vec<u8>),
-    /// The execution of a PostgreSQL statement whose text contains this. The text is sent once, when
-    /// the statement is prepared; the trap remembers it for all that follow on the connection.
+    /// The execution of a PostgreSQL statement whose text contains this. A client sends the text once, when it
+    /// prepares the statement. The trap remembers it for later executions on the connection.
     Statement(String),
 }
 
-/// What to do to it.
+/// What to do with the caught request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Snap {
-    /// The server does it, its reply is swallowed, and the connection closed.
+    /// The server executes it. Its reply is swallowed and the connection is closed.
     SwallowReply,
-    /// It never arrives: the connection falls silent until the client closes it.
+    /// It never arrives. Nothing passes on the connection any more until the client closes it.
     SwallowRequest,
-    /// It arrives so much later, also if the client has given up and gone by then.
+    /// It arrives later by this time, even if the client has closed the connection by then.
     Postpone(Duration),
-    /// It waits on the way to the server until [`Proxy::let_go`](crate::Proxy::let_go): the moment just
-    /// before it is done.
+    /// It waits in the proxy until [`Proxy::let_go`](crate::Proxy::let_go): the moment just before the server
+    /// executes it.
     HoldRequest,
-    /// The server does it, and its reply waits likewise: the moment just after.
+    /// The server executes it, and the reply waits in the proxy: the moment just after the execution.
     HoldReply,
 }
 
-/// What becomes of messages that a trap holds.
+/// What happens to messages that a trap holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
-    /// They stay where they are.
+    /// They stay in the proxy.
     Waits,
-    /// They go on their way.
+    /// They are forwarded.
     Passes,
     /// They are dropped, and their connection is closed.
     Ends,
@@ -68,7 +68,7 @@ impl Default for Trap {
 }
 
 impl Trap {
-    /// Sets it anew, for so many requests.
+    /// Sets the trap for the next `times` requests, and replaces an earlier setting.
     pub(crate) fn set(&self, bait: Bait, snap: Snap, times: usize) {
         if times > 0 {
             self.held.send_replace(Held::Waits);
@@ -76,19 +76,19 @@ impl Trap {
         *self.lock() = Some(Set { bait, snap, times }).filter(|set| set.times > 0);
     }
 
-    /// Decides about all that is held.
+    /// Decides what happens to all messages that are held.
     pub(crate) fn let_go(&self, held: Held) {
         self.held.send_replace(held);
     }
 
-    /// Holds the caller's message until that is decided.
+    /// Holds the caller's message until it is decided what happens to it.
     ///
     /// # Errors
-    /// When its connection shall end.
+    /// When its connection must be closed.
     pub(crate) async fn hold(&self) -> std::io::Result<()> {
         let mut held = self.held.subscribe();
         self.count();
-        // The sender lives in this very trap.
+        // The sender is a field of this trap, so it is not dropped meanwhile.
         let decided = held.wait_for(|held| *held != Held::Waits).await.map(|held| *held);
         match decided {
             Ok(Held::Passes) => Ok(()),
@@ -96,7 +96,7 @@ impl Trap {
         }
     }
 
-    /// Has caught one.
+    /// Counts one caught message.
     pub(crate) fn count(&self) {
         self.caught.fetch_add(1, Relaxed);
     }
@@ -106,7 +106,7 @@ impl Trap {
     }
 }
 
-/// What one connection has sent, as far as the trap must know it.
+/// The part of a connection's traffic that the trap has to remember.
 #[derive(Debug, Default)]
 pub(crate) struct Scent {
     tail: Vec<u8>,
@@ -114,7 +114,7 @@ pub(crate) struct Scent {
 }
 
 impl Scent {
-    /// What is to be done to the piece `bytes` of a client's requests.
+    /// What to do with `bytes`, the next part of a client's requests.
     pub(crate) fn take(&mut self, bytes: &[u8], trap: &Trap) -> Option<Snap> {
         self.tail.extend_from_slice(bytes);
         let executed = self.session.read(bytes);
@@ -127,7 +127,7 @@ impl Scent {
             set.times -= 1;
             set.snap
         });
-        // The end of one piece may be the beginning of the needle; what was caught is not caught again.
+        // The needle may be split over two parts. A request that was caught is not caught again.
         let reach = match set.as_ref().map(|set| &set.bait) {
             Some(Bait::Bytes(needle)) if !found => needle.len().saturating_sub(1),
             _ => 0,
@@ -142,7 +142,7 @@ fn holds(bytes: &[u8], needle: &[u8]) -> bool {
     bytes.windows(needle.len().max(1)).any(|part| part == needle)
 }
 
-/// The client's half of a PostgreSQL session, read just far enough to know which statement runs.
+/// Parses the client's side of a PostgreSQL session, only to know which statement is executed.
 #[derive(Debug, Default)]
 struct Session {
     phase: Phase,
@@ -152,16 +152,16 @@ struct Session {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
-    /// Messages without a tag, until the one that starts the session.
+    /// Before the message that starts the session: messages have no tag.
     #[default]
     Greeting,
     Talking,
-    /// This is another protocol.
+    /// The connection uses another protocol.
     Foreign,
 }
 
 impl Session {
-    /// The texts of the statements whose execution `bytes` completes.
+    /// The texts of the statements that are executed by the messages which `bytes` completes.
     fn read(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
         let mut executed = Vec::new();
         if self.phase != Phase::Foreign {
@@ -184,9 +184,9 @@ impl Session {
         executed
     }
 
-    /// The next whole message: its tag (0 where it has none) and its body.
+    /// The next complete message: its tag (0 where it has none) and its body.
     fn next_message(&mut self) -> Option<Vec<u8>> {
-        // What asks for encryption looks like a start of the session.
+        // A request for encryption has the same form as the start of a session.
         const ASKS: [u32; 2] = [80_877_103, 80_877_104];
         const LONGEST_GREETING: usize = 10_000;
         let tagged = usize::from(self.phase == Phase::Talking);

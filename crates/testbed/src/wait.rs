@@ -1,9 +1,9 @@
-//! Waiting for a condition that nothing announces: the last resort where there is no event to wait on.
+//! Waiting for a condition by polling. Use it only where there is no event to wait for.
 
 use std::panic::Location;
 use std::time::{Duration, Instant};
 
-/// From a value that is nearly there to one that takes seconds, without a busy loop.
+/// The first pauses are short, for a condition that is almost true; the later ones avoid a busy loop.
 const PAUSES: [Duration; 4] = [
     Duration::from_millis(2),
     Duration::from_millis(5),
@@ -11,10 +11,10 @@ const PAUSES: [Duration; 4] = [
     Duration::from_millis(25),
 ];
 
-/// Asks `probe` until it answers `Ok`, at most for `deadline`.
+/// Calls `probe` until it returns `Ok`, at most for `deadline`.
 ///
-/// `Err` is not a failure but the status so far: the panic at the deadline shows the last one, so
-/// that a test which waits in vain says what it saw instead.
+/// `Err` is not a failure. It holds the present status. The panic at the deadline shows the last status, so that
+/// the failed test says what it saw.
 ///
 /// # Panics
 /// When the deadline has passed.
@@ -23,12 +23,12 @@ pub fn wait_until<T>(
     deadline: Duration,
     mut probe: impl AsyncFnMut() -> Result<T, String>,
 ) -> impl Future<Output = T> {
-    let mut patience = Patience::new(deadline, Location::caller());
+    let mut poll = Poll::new(deadline, Location::caller());
     async move {
         loop {
             match probe().await {
                 Ok(value) => return value,
-                Err(status) => tokio::time::sleep(patience.pause_or_panic(&status)).await,
+                Err(status) => tokio::time::sleep(poll.pause_or_panic(&status)).await,
             }
         }
     }
@@ -40,28 +40,28 @@ pub fn wait_until<T>(
 /// When the deadline has passed.
 #[track_caller]
 pub fn wait_until_blocking<T>(deadline: Duration, mut probe: impl FnMut() -> Result<T, String>) -> T {
-    let mut patience = Patience::new(deadline, Location::caller());
+    let mut poll = Poll::new(deadline, Location::caller());
     loop {
         match probe() {
             Ok(value) => return value,
-            Err(status) => std::thread::sleep(patience.pause_or_panic(&status)),
+            Err(status) => std::thread::sleep(poll.pause_or_panic(&status)),
         }
     }
 }
 
-/// Lets real time pass: the fault under test is a span of time.
+/// Sleeps. Only for tests in which the passing of time is itself the fault.
 pub fn let_pass(span: Duration) {
     std::thread::sleep(span);
 }
 
-struct Patience {
+struct Poll {
     since: Instant,
     deadline: Duration,
     asked: usize,
     place: &'static Location<'static>,
 }
 
-impl Patience {
+impl Poll {
     fn new(deadline: Duration, place: &'static Location<'static>) -> Self {
         Self { since: Instant::now(), deadline, asked: 0, place }
     }
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "last status: the door is shut")]
-    fn a_wait_in_vain_says_what_it_saw_last() {
+    fn a_wait_that_fails_says_what_it_saw_last() {
         wait_until_blocking(Duration::from_millis(20), || Err::<(), _>("the door is shut".into()));
     }
 

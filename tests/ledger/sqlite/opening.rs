@@ -114,7 +114,7 @@ async fn a_directory_that_does_not_take_files_is_refused() {
     let error = SqliteLedger::open(options("sqlite:/proc/runner.db", true)).await.expect_err("refused");
     assert_eq!(
         error.to_string(),
-        "cannot open the ledger: /proc/runner.db cannot be written, or files beside it cannot"
+        "cannot open the ledger: /proc/runner.db or a file beside it cannot be written"
     );
     assert!(error.source().is_some());
 }
@@ -157,7 +157,7 @@ async fn a_missing_directory_is_told_apart() {
 
 #[tokio::test]
 async fn a_url_without_a_path_or_with_parameters_is_refused() {
-    for (url, wanted) in [("sqlite:", "needs a path"), ("sqlite:runner.db?mode=ro", "no parameters")] {
+    for (url, wanted) in [("sqlite:", "needs a path"), ("sqlite:runner.db?mode=ro", "without parameters")] {
         let error = SqliteLedger::open(options(url, true)).await.expect_err("refused");
         assert!(error.to_string().contains(wanted), "{error}");
     }

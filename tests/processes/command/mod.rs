@@ -216,7 +216,7 @@ fn what_cannot_be_started_fails_for_good_and_says_why() {
             "argv = ['true']\ncwd = '/no/such/place'".into(),
             "cannot work in cwd \"/no/such/place\": no such directory",
         ),
-        (format!("argv = ['true']\ncwd = '{cwd}/plain'"), "it is no directory"),
+        (format!("argv = ['true']\ncwd = '{cwd}/plain'"), "it is not a directory"),
     ] {
         let (result, output) = outcome(&command(&params));
         let failure = result.unwrap_err();
@@ -342,8 +342,7 @@ fn a_command_without_heartbeats_ends_with_its_licence() {
         let result = script(dir.path(), STUBBORN).run(&context).await;
         let took = from.elapsed();
         assert!(took >= licence + SHORT, "{took:?}");
-        let words =
-            "nobody kept the run's leases, so the warden ended the command (killed by signal 9 (SIGKILL))";
+        let words = "the runner did not renew the run's leases in time, so the warden ended the command (killed by signal 9 (SIGKILL))";
         assert_eq!(error(result), words);
         assert!(pids(dir.path()).into_iter().all(is_gone));
     });
@@ -404,7 +403,8 @@ fn when_its_warden_is_killed_the_runner_kills_the_command() {
         signal(parent(pids[0]), Signal::KILL);
         let failure = run.await.unwrap().unwrap_err();
         assert!(failure.is_retry());
-        let words = "the command's warden vanished (signal: 9 (SIGKILL)), so the command was killed";
+        let words =
+            "the command's warden ended unexpectedly (signal: 9 (SIGKILL)), so the command was killed";
         assert_eq!(failure.to_string(), words);
         assert!(pids.into_iter().all(is_gone));
     });
@@ -450,7 +450,7 @@ fn a_runner_that_is_frozen_past_its_licence_loses_its_command_and_knows_it() {
     assert!(!dir.path().join("result").exists(), "it was frozen");
     victim.signal(Signal::CONT);
     let result = until(|| fs::read_to_string(dir.path().join("result")));
-    assert!(result.starts_with("nobody kept the run's leases"), "{result}");
+    assert!(result.starts_with("the runner did not renew the run's leases"), "{result}");
     victim.succeed();
 }
 
@@ -503,8 +503,5 @@ fn a_warden_that_is_started_by_hand_explains_itself() {
     let output = warden.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let words = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        words.starts_with("runner warden: ") && words.contains("the runner itself starts this"),
-        "{words}"
-    );
+    assert!(words.starts_with("runner warden: ") && words.contains("only the runner starts this"), "{words}");
 }

@@ -121,7 +121,9 @@ fn a_row_that_someone_keeps_locked_holds_up_its_own_job_and_no_other() {
     wait_for_hand(&database, Duration::from_secs(6));
     assert!(!psql.is_finished(), "the row was not locked any more");
     // A ledger that says so is not away.
-    replica.wait_for_line(Duration::from_secs(5), |line| line.contains("others kept the ledger from"));
+    replica.wait_for_line(Duration::from_secs(5), |line| {
+        line.contains("other transactions blocked the request")
+    });
     replica.terminate();
     assert!(replica.wait_exit(Duration::from_secs(30)).success());
     psql.join().unwrap();

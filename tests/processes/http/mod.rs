@@ -246,7 +246,7 @@ fn a_receiver_that_is_too_slow_is_left() {
         let (result, kept) = outcome(&to(&receiver, "/", "timeout = '300ms'"));
         let error = result.unwrap_err();
         assert!(error.is_retry());
-        assert_eq!(error.to_string(), format!("no whole answer from {} within 300ms", receiver.url("")));
+        assert_eq!(error.to_string(), format!("no complete answer from {} within 300ms", receiver.url("")));
         assert_eq!(kept.as_deref(), output);
         assert!(from.elapsed() >= Duration::from_millis(300));
         receiver.wait_until_left(1);
@@ -266,7 +266,7 @@ fn a_run_that_is_cancelled_closes_its_connection_at_once() {
         levers.cancel.cancel(Cause::Timeout);
         let error = run.await.unwrap().unwrap_err();
         assert!(error.is_retry());
-        assert_eq!(error.to_string(), "asked to stop (timeout) before there was an answer");
+        assert_eq!(error.to_string(), "asked to stop (timeout) before the answer came");
         receiver.wait_until_left(1);
     });
 }
@@ -316,13 +316,13 @@ fn a_bad_param_is_refused_at_its_line_with_a_hint_and_without_secrets() {
         (
             "url = \"http://user:S3CRET@h/\"",
             "jobs.pay.params.url",
-            "url holds a user or a password",
+            "url contains a user or a password",
             "headers = { Authorization = { env = \"NAME\" } }",
         ),
         (
             "url = \"http://h\"\nmethod = \"FETCH\"",
             "jobs.pay.params.method",
-            "\"FETCH\" is no method",
+            "\"FETCH\" is not a method",
             "the methods are GET",
         ),
         (

@@ -286,7 +286,7 @@ fn keys_of_a_section_are_checked_like_those_of_a_job() {
         ("[ledger]\nurl = \"mysql://h/d\"", "ledger.url", "scheme"),
         ("[ledger]\nurl = \"sqlite::memory:\"", "ledger.url", "memory"),
         ("[ledger]\nurl = \"sqlite:\"", "ledger.url", "needs a path"),
-        ("[ledger]\nurl = \"sqlite:x.db?mode=rwc\"", "ledger.url", "no parameters"),
+        ("[ledger]\nurl = \"sqlite:x.db?mode=rwc\"", "ledger.url", "without parameters"),
         ("[ledger]\nurl = \"postgres://h:no/d\"", "ledger.url", "port"),
         ("[ledger]\nurl = \"postgres://h/d?sslmode=maybe\"", "ledger.url", "ssl_mode"),
         ("[ledger]\nretention = \"1m\"", "ledger.retention", "too short"),

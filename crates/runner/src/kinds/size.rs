@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 
-/// The most that a size may say: what is kept of a run ends in one row of the ledger.
+/// The largest size: all output that is kept of a run is stored in one row of the ledger.
 const LARGEST: u64 = 16 << 20;
 
 const UNITS: [(&str, u64); 6] =
@@ -47,15 +47,15 @@ impl FromStr for ByteSize {
     }
 }
 
-/// Text or a number that is no size.
+/// Text or a number that is not a size.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InvalidSize {
-    /// No number with a unit.
+    /// Not a number with a unit.
     #[error(
-        "{0:?} is no size: write a number and a unit, such as \"64KiB\" (B, KiB, MiB, kB, MB), or an integer of bytes"
+        "{0:?} is not a size: write a number and a unit, such as \"64KiB\" (B, KiB, MiB, kB, MB), or an integer of bytes"
     )]
     Unreadable(String),
-    /// More than is sensible to keep in a row.
+    /// More than one row should hold.
     #[error("at most \"16MiB\" may be kept")]
     TooLarge,
 }
@@ -105,13 +105,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_size_is_refused_with_words() {
+    fn text_that_is_not_a_size_is_refused_with_a_hint() {
         let refusal = |json: &str| serde_json::from_str::<ByteSize>(json).unwrap_err().to_string();
         for json in ["\"64\"", "\"KiB\"", "\"64 kilobytes\"", "\"-1KiB\"", "\"\""] {
             assert!(refusal(json).contains("write a number and a unit"), "{json}: {}", refusal(json));
         }
         assert!(refusal("\"17MiB\"").contains("16MiB"));
-        assert!(refusal("\"99999999999999999999KiB\"").contains("no size"));
+        assert!(refusal("\"99999999999999999999KiB\"").contains("not a size"));
         assert!(refusal("\"18446744073709551615MiB\"").contains("16MiB"));
         assert!(refusal("-1").contains("negative"));
         assert!(refusal("true").contains("a size such as"));

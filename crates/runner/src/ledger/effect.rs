@@ -1,9 +1,9 @@
-//! Work and the end of its run, committed as one.
+//! A job's work and the end of its run in one commit.
 //!
-//! The work is done in the ledger's own database, inside a transaction whose last statement ends the
-//! run under its fence. So the effect is there if and only if the firing has succeeded, whatever
-//! happens to the lock, the owner or the answer: a stale owner's last statement finds nothing to
-//! end, and everything before it is rolled back.
+//! The work is done in the ledger's own database, in a transaction whose last statement ends the run under its
+//! fence. So the effect is committed if and only if the firing has succeeded. It does not matter what happens to
+//! the lock, the owner or the answer: if the owner is no longer the owner, its last statement matches no row,
+//! and everything before it is rolled back.
 
 use std::error::Error;
 use std::fmt;
@@ -20,8 +20,8 @@ use sqlx_core::transaction::TransactionManager;
 use super::{Answer, LedgerError, Run};
 use crate::clock::Clock;
 
-/// How long a database that did not answer is left alone before it is asked again.
-const ASK_AGAIN: Duration = Duration::from_millis(200);
+/// The pause before a database that did not answer is asked again.
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
 /// Opens effect transactions, on connections that the corridor never uses.
 ///
@@ -32,8 +32,8 @@ pub trait Effects: fmt::Debug + Send + Sync + 'static {
     /// longer) running under this fence.
     fn begin<'a>(&'a self, terms: &'a EffectTerms) -> Answer<'a, Option<Box<dyn Work>>>;
 
-    /// After a commit whose answer was lost: whether the run has succeeded under this fence. Waits
-    /// for a commit that is still under way, so that the answer is the last word.
+    /// After a commit whose answer was lost: whether the run has succeeded under this fence. Waits for a commit
+    /// that is still in progress, so that the answer is final.
     fn committed(&self, run: Run) -> Answer<'_, bool>;
 }
 
@@ -48,12 +48,12 @@ pub struct EffectTerms {
     pub lease: Duration,
     /// When the run's `timeout` ends.
     pub deadline: BootInstant,
-    /// What the deadline is judged by.
+    /// The clock of the deadline.
     pub clock: Arc<dyn Clock>,
 }
 
 impl EffectTerms {
-    /// What is left of the run's `timeout`.
+    /// The time that is left of the run's `timeout`.
     pub(super) fn left(&self) -> Duration {
         self.deadline.saturating_since(self.clock.boot_now())
     }
@@ -69,8 +69,8 @@ pub enum EffectError {
     /// The ledger has given the run to someone else, or ended it: nothing was committed.
     #[error("the run was taken over; its transaction is rolled back")]
     TakenOver,
-    /// The run has committed already, and with that its firing has ended.
-    #[error("the firing has ended with a transaction that this run committed before")]
+    /// The run has committed already, and that ended its firing.
+    #[error("this run has already committed a transaction, and that ended the firing")]
     Ended,
     /// Another transaction of the same run is open.
     #[error("the run has a transaction open already")]
@@ -81,20 +81,20 @@ pub enum EffectError {
         /// Where it is.
         found: &'static str,
     },
-    /// One of its statements failed and was passed over, or was a COMMIT or ROLLBACK of its own.
-    #[error("the transaction was broken or ended by one of its own statements")]
+    /// One of its statements failed and the job went on, or the job sent a COMMIT or ROLLBACK itself.
+    #[error("one of the transaction's own statements failed, or ended the transaction")]
     Broken,
-    /// It took longer than a transaction may here: nothing was committed.
-    #[error("the transaction took longer than the {limit:?} that it may here")]
+    /// It took longer than its limit: nothing was committed.
+    #[error("the transaction took longer than its limit of {limit:?}")]
     TooLong {
         /// How long it may take.
         limit: Duration,
     },
-    /// The answer to the commit was lost, and so were the answers to asking for it. The executor goes
-    /// on asking; what the job does now does not change how its firing ends.
+    /// The answer to the commit was lost, and the ledger did not answer later questions about it either. The
+    /// executor goes on asking. What the job does now does not change how its firing ends.
     #[error("whether the transaction has committed is not known yet")]
     Unknown(#[source] Box<dyn Error + Send + Sync>),
-    /// The database said no, or nothing: nothing was committed.
+    /// The database refused or did not answer: nothing was committed.
     #[error(transparent)]
     Ledger(Box<dyn Error + Send + Sync>),
 }
@@ -105,7 +105,7 @@ impl From<LedgerError> for EffectError {
     }
 }
 
-/// One run's right to commit once.
+/// The one commit that a run may make.
 #[derive(Clone, Debug)]
 pub struct Effect {
     effects: Arc<dyn Effects>,
@@ -113,21 +113,21 @@ pub struct Effect {
     stage: Arc<Mutex<Stage>>,
 }
 
-/// How far a run has come with its one commit.
+/// The stage of the run's one commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Idle,
     Open,
-    /// COMMIT was sent, or is about to be, and nobody has heard what came of it.
+    /// COMMIT was sent or is about to be sent, and its result is not known.
     Committing,
     Committed,
 }
 
-/// What a run leaves for the ledger's `output` column.
+/// The text for the ledger's `output` column.
 type Output = Arc<Mutex<Option<String>>>;
 
 impl Effect {
-    /// The right of the run that `terms` names.
+    /// For the run that `terms` name.
     #[must_use]
     pub fn new(effects: Arc<dyn Effects>, terms: EffectTerms) -> Self {
         Self { effects, terms, stage: Arc::new(Mutex::new(Stage::Idle)) }
@@ -136,16 +136,16 @@ impl Effect {
     /// Opens the transaction; `output` is read when it commits.
     pub(crate) async fn begin(&self, output: Output) -> Result<Transaction, EffectError> {
         self.open()?;
-        // From here on the value's drop closes what was opened.
+        // From here on, dropping `transaction` sets the stage back to idle.
         let mut transaction = Transaction { work: None, effect: self.clone(), output };
         loop {
             match self.effects.begin(&self.terms).await {
                 Ok(None) => return Err(EffectError::TakenOver),
                 Ok(work) => transaction.work = work,
-                // Nothing has been done yet, so it may be tried again: a moment without the database
-                // need not cost the run its attempt.
+                // Nothing has been done yet, so trying again is safe. A short outage of the database then does
+                // not cost the run its attempt.
                 Err(error) if error.is_unavailable() && !self.terms.left().is_zero() => {
-                    tokio::time::sleep(ASK_AGAIN).await;
+                    tokio::time::sleep(RETRY_PAUSE).await;
                     continue;
                 }
                 Err(error) => return Err(error.into()),
@@ -154,12 +154,12 @@ impl Effect {
         }
     }
 
-    /// Whether COMMIT was sent: from then on the ledger may have ended the run by our own hand.
+    /// Whether COMMIT was sent: from then on our own commit may have ended the run in the ledger.
     pub(crate) fn is_sent(&self) -> bool {
         matches!(*self.stage(), Stage::Committing | Stage::Committed)
     }
 
-    /// Whether the run has committed. Asks the ledger only where the run itself did not learn it.
+    /// Whether the run has committed. Asks the ledger only if the run itself does not know.
     pub(crate) async fn is_committed(&self) -> Result<bool, LedgerError> {
         let stage = *self.stage();
         if stage != Stage::Committing {
@@ -190,25 +190,25 @@ impl Effect {
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks until the ledger says whether a commit without an answer has happened, or the run's time
-    /// is over.
+    /// After a commit without an answer: asks until the ledger says whether it has happened, or until the run's
+    /// time is over.
     async fn confirm(&self) -> Result<bool, LedgerError> {
         loop {
             match self.is_committed().await {
-                Err(_) if !self.terms.left().is_zero() => tokio::time::sleep(ASK_AGAIN).await,
+                Err(_) if !self.terms.left().is_zero() => tokio::time::sleep(RETRY_PAUSE).await,
                 answer => return answer,
             }
         }
     }
 }
 
-/// An open transaction in the ledger's database. [`commit`](Self::commit) also ends the firing as
-/// succeeded; dropped without it, everything is rolled back by closing the connection.
+/// An open transaction in the ledger's database. [`commit`](Self::commit) also ends the firing as succeeded. If
+/// it is dropped without a commit, the connection is closed and everything is rolled back.
 ///
-/// Do not send COMMIT or ROLLBACK yourself (a nested transaction of the client is fine: it is a
-/// savepoint). In PostgreSQL half of the job's ttl may pass between two statements; then the server
-/// ends the transaction, since its owner may be frozen. In SQLite the transaction keeps every other
-/// writer waiting, so it may last a third of the shortest ttl, and two seconds at most.
+/// Do not send COMMIT or ROLLBACK yourself (a nested transaction of the client is fine: it is a savepoint). In
+/// PostgreSQL at most half of the job's ttl may pass between two statements; then the server ends the
+/// transaction, because its owner may be frozen. In SQLite every other writer waits for the transaction, so it
+/// may last a third of the shortest ttl, and two seconds at most.
 #[derive(Debug)]
 pub struct Transaction {
     work: Option<Box<dyn Work>>,
@@ -239,11 +239,11 @@ impl Transaction {
     /// firing has succeeded, whatever the job does or returns afterwards.
     ///
     /// # Errors
-    /// [`EffectError::Unknown`] when nobody can say yet whether it committed; every other error means
-    /// that nothing was committed.
+    /// [`EffectError::Unknown`] when it is not known yet whether it committed. Every other error means that
+    /// nothing was committed.
     ///
     /// # Cancel safety
-    /// Dropped in the middle, it has committed or it has not; the executor finds out.
+    /// If it is dropped midway, it may or may not have committed. The executor asks the ledger.
     pub async fn commit(mut self) -> Result<(), EffectError> {
         let Some(mut work) = self.work.take() else { return Err(EffectError::Ended) };
         let output = self.output.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -264,7 +264,7 @@ impl Transaction {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        // First the connection: whoever opens the next one must not meet this one's locks.
+        // The connection first: its locks must be gone before the next transaction may begin.
         self.work = None;
         let mut stage = self.effect.stage();
         if *stage == Stage::Open {
@@ -288,14 +288,14 @@ pub trait Work: fmt::Debug + Send + 'static {
         output: Option<String>,
     ) -> BoxFuture<'a, Result<(), EffectError>>;
 
-    /// Makes it last. After an error nobody knows whether it did.
+    /// Commits. After an error it is not known whether it has committed.
     fn commit(self: Box<Self>) -> Answer<'static, ()>;
 }
 
-/// Begins so that the client counts the transaction as its own: one that is nested in it is then a
-/// savepoint, and ending that one does not end ours.
+/// Begins a transaction in a way that the client counts it. A transaction that the job nests in it is then a
+/// savepoint, and its end does not end ours.
 ///
-/// Boxed, so that any task may wait for it: the compiler does not see for itself that it is `Send`.
+/// The future is boxed, because the compiler cannot infer that it is `Send`.
 pub(super) fn begin<'c, DB: Database>(
     connection: &'c mut DB::Connection,
     how: &'static str,

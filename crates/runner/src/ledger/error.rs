@@ -1,13 +1,13 @@
-//! What it means when the ledger fails: we do not know what happened.
+//! Errors of the ledger: each means that we do not know the answer.
 
 use std::error::Error;
 
-/// The ledger gave no usable answer. Unknown is not yes: nothing runs on an error.
+/// The ledger gave no usable answer. Unknown is not yes: after an error nothing runs.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LedgerError {
     /// No answer in time, or no connection. The statement may have taken effect.
-    #[error("the ledger did not answer while we wanted to {doing}")]
+    #[error("the ledger did not answer the request to {doing}")]
     Unavailable {
         /// The operation.
         doing: &'static str,
@@ -15,8 +15,8 @@ pub enum LedgerError {
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The database answered that others stood in the way for too long. Nothing happened.
-    #[error("others kept the ledger from letting us {doing}")]
+    /// The database answered that other transactions blocked this one for too long. Nothing happened.
+    #[error("other transactions blocked the request to {doing}")]
     Busy {
         /// The operation.
         doing: &'static str,
@@ -33,7 +33,7 @@ pub enum LedgerError {
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
-    /// A row holds what no version of this program writes.
+    /// A row contains a value that no version of this program writes.
     #[error("the ledger holds an unreadable row: {what}")]
     Corrupt {
         /// Which row and column.
@@ -44,7 +44,7 @@ pub enum LedgerError {
     Unusable {
         /// What to do about it.
         hint: String,
-        /// What went wrong, if something underneath did.
+        /// The cause, if there is one.
         #[source]
         source: Option<Box<dyn Error + Send + Sync>>,
     },

@@ -1,4 +1,4 @@
-//! What the reconciliation reads from the ledger and what it writes there.
+//! What the reconciliation reads from the ledger, and what it writes there.
 
 use std::time::Duration;
 
@@ -11,29 +11,29 @@ use crate::firing::Delivery;
 pub struct Question {
     /// Which job.
     pub job: String,
-    /// How much earlier than due its nominal instants may lie: its jitter.
+    /// How much earlier a nominal instant may be than the moment when it is due: the job's jitter.
     pub reach_back: Duration,
 }
 
-/// How far a job's gaps have been decided, and which firings have rows since.
+/// Up to which moment a job's gaps are decided, and which firings after it have rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Horizon {
     /// Which job.
     pub job: String,
-    /// `max(known_since, reconciled_until)`: what was due until then is decided.
+    /// `max(known_since, reconciled_until)`: everything that was due before it is decided.
     pub decided_until: DateTime<Utc>,
     /// Nominal instant and shard of every row of the schedule since then, less `reach_back`.
     pub rows: Vec<(DateTime<Utc>, u32)>,
 }
 
-/// What becomes of a job's gaps: decided once, for all replicas.
+/// What happens to a job's gaps. It is decided once, for all replicas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// Which job.
     pub job: String,
-    /// The horizon that this decision was made from; another one in the ledger makes it void.
+    /// The horizon that this decision is based on. If the ledger has another horizon by now, nothing is written.
     pub decided_until: DateTime<Utc>,
-    /// The horizon from then on.
+    /// The new horizon.
     pub until: DateTime<Utc>,
     /// Whether its runs exclude one another.
     pub exclusive: bool,
@@ -45,15 +45,15 @@ pub struct Decision {
     pub gaps: Vec<Gap>,
 }
 
-/// One firing that nobody wrote a row for.
+/// One firing without a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gap {
     /// Its nominal instant.
     pub scheduled_at: DateTime<Utc>,
     /// Its shard.
     pub shard: u32,
-    /// `queued(catch_up)`, or `skipped(missed)`.
+    /// True: `queued(catch_up)`. False: `skipped(missed)`.
     pub run: bool,
-    /// For people, where it is skipped.
+    /// A text for people, if it is skipped.
     pub detail: Option<String>,
 }

@@ -1,9 +1,9 @@
 //! Layer two: the ledger decides. One row per firing under a UNIQUE constraint, in PostgreSQL or SQLite.
 //!
-//! One small trait for each client: [`Ledger`] is what the corridor of a firing writes; [`Queue`], [`Sweeping`],
-//! [`Gaps`] and [`Housekeeping`] are what every replica does besides firing; [`Operators`] is what people ask for;
-//! [`Reader`] looks and never writes; [`Effects`] opens jobs' own transactions. Each database implements them
-//! all. A "no" is a value; an error means that we do not know what happened.
+//! There is one small trait for each client. [`Ledger`] is for the corridor of a firing. [`Queue`], [`Sweeping`],
+//! [`Gaps`] and [`Housekeeping`] are for what every replica does besides firing. [`Operators`] is for people's
+//! orders. [`Reader`] only reads. [`Effects`] opens jobs' own transactions. Each database implements all of them.
+//! A "no" is a value; an error means that we do not know what happened.
 
 mod effect;
 mod error;
@@ -68,27 +68,27 @@ pub trait Queue: Debug + Send + Sync + 'static {
     /// Puts a firing into the queue, unless it has a row already.
     fn enqueue<'a>(&'a self, enqueue: &'a Enqueue) -> Answer<'a, Enqueued>;
 
-    /// Queued firings of these jobs whose `due_at` has come, oldest first. Those that could not be claimed now
-    /// (paused, or behind an exclusive run) are left out, since they would starve the rest of the list; and so
-    /// are those whose words only a newer program knows.
+    /// Queued firings of these jobs whose `due_at` has come, oldest first. Firings that cannot be claimed now
+    /// (paused, or behind an exclusive run) are left out: they could fill the list and starve the others. Rows
+    /// with words that only a newer program knows are left out too.
     fn due<'a>(&'a self, jobs: &'a [String], limit: u32) -> Answer<'a, Vec<Due>>;
 
     /// Ends queued firings whose `expires_at` has come, of any job.
     fn expire(&self, limit: u32) -> Answer<'_, Vec<Expired>>;
 }
 
-/// Runs whose owner may have vanished. Any replica may sweep at any time.
+/// Runs whose owner may be gone. Any replica may sweep at any time.
 pub trait Sweeping: Debug + Send + Sync + 'static {
     /// Every running row, for the sweep to watch.
     fn running(&self) -> Answer<'_, Vec<Running>>;
 
-    /// Ends those suspects that nobody has touched since they were seen and whose lease is over.
+    /// Ends those suspects that have not changed since they were seen and whose lease is over.
     fn sweep<'a>(&'a self, suspects: &'a [Suspect]) -> Answer<'a, Vec<Swept>>;
 }
 
 /// Due moments that have no row.
 pub trait Gaps: Debug + Send + Sync + 'static {
-    /// How far the gaps of these jobs have been decided, and which of their firings have rows since.
+    /// Up to which moment the gaps of these jobs are decided, and which firings after it have rows.
     fn horizons<'a>(&'a self, questions: &'a [Question]) -> Answer<'a, Vec<Horizon>>;
 
     /// Writes rows for a job's gaps and raises its horizon, in one transaction, unless another
@@ -105,12 +105,12 @@ pub trait Housekeeping: Debug + Send + Sync + 'static {
     /// `pruned_before` first so that a removed firing can never be claimed again.
     fn prune(&self, retention: Duration, batch: u32) -> Answer<'_, u64>;
 
-    /// Writes down which server keeps the ledger now, so that fences go on growing there, and gives
-    /// the one that was written down before if that was another.
+    /// Records which server keeps the ledger now, so that fences go on growing there. Returns the server that
+    /// was recorded before, if it was a different one.
     fn adopt(&self) -> Answer<'_, Option<Server>>;
 }
 
-/// What people ask of the ledger.
+/// What people order.
 pub trait Operators: Debug + Send + Sync + 'static {
     /// Stops new claims of a job. When it returns, no claim that began earlier can still win.
     /// `false` if the ledger does not know the job.
@@ -123,9 +123,9 @@ pub trait Operators: Debug + Send + Sync + 'static {
     fn cancel(&self, id: FiringId) -> Answer<'_, bool>;
 }
 
-/// What looks and never writes.
+/// What only reads.
 pub trait Reader: Debug + Send + Sync + 'static {
-    /// The ledger's clock. Also the cheapest proof that the ledger answers, and who answers.
+    /// The ledger's clock. Also the cheapest way to learn whether the ledger answers, and which server does.
     fn now(&self) -> Answer<'_, Reading>;
 
     /// Rows, newest `scheduled_at` first.

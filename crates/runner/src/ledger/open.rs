@@ -9,15 +9,15 @@ use super::{
     SqliteLedger, Sweeping,
 };
 
-/// One ledger, as each of its clients sees it.
+/// One ledger, with one field for each kind of client.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Opened {
     /// For the corridor.
     pub ledger: Arc<dyn Ledger>,
-    /// For what waits.
+    /// For firings that wait.
     pub queue: Arc<dyn Queue>,
-    /// For runs whose owner may have vanished.
+    /// For runs whose owner may be gone.
     pub sweeping: Arc<dyn Sweeping>,
     /// For the reconciliation.
     pub gaps: Arc<dyn Gaps>,
@@ -25,14 +25,14 @@ pub struct Opened {
     pub housekeeping: Arc<dyn Housekeeping>,
     /// For people.
     pub operators: Arc<dyn Operators>,
-    /// For those who only look.
+    /// For those who only read.
     pub reader: Arc<dyn Reader>,
     /// For jobs' own transactions.
     pub effects: Arc<dyn Effects>,
 }
 
 impl Opened {
-    /// All sides of one ledger, also of one that is written elsewhere.
+    /// All fields from one ledger. Also for a ledger that is implemented elsewhere.
     #[must_use]
     pub fn new<L>(ledger: L) -> Self
     where
@@ -55,10 +55,10 @@ impl Opened {
 /// Opens the ledger that the URL names.
 ///
 /// # Errors
-/// [`LedgerError::Unavailable`] while the database is away: try again. [`LedgerError::Unusable`] when
-/// trying again cannot help: the URL, or the schema behind it.
+/// [`LedgerError::Unavailable`] while the database is away: try again. [`LedgerError::Unusable`] when the URL
+/// or the schema is wrong: trying again cannot help.
 ///
-/// Boxed, so that any task may wait for it: the compiler does not see for itself that it is `Send`.
+/// The future is boxed, because the compiler cannot infer that it is `Send`.
 pub fn open(options: LedgerOptions) -> Answer<'static, Opened> {
     Box::pin(async move {
         match scheme(&options.url) {
@@ -72,7 +72,7 @@ pub fn open(options: LedgerOptions) -> Answer<'static, Opened> {
 /// Whether [`open`] would take the URL. Asks no server.
 ///
 /// # Errors
-/// What is wrong with the URL, in words. A client's own words may quote a value of its parameters.
+/// What is wrong with the URL. The text of the database client may quote a value from the URL's parameters.
 pub fn check_url(url: &str) -> Result<(), String> {
     let checked = match scheme(url) {
         Some("postgres" | "postgresql") => PostgresLedger::check_url(url),
@@ -86,7 +86,7 @@ pub fn check_url(url: &str) -> Result<(), String> {
     })
 }
 
-/// The cause of all causes: those above it only repeat that the URL cannot be read.
+/// The last cause in the chain. Those above it only repeat that the URL cannot be read.
 fn innermost<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
     let mut cause = error;
     while let Some(deeper) = cause.source() {
@@ -114,5 +114,5 @@ fn scheme(url: &str) -> Option<&str> {
 }
 
 fn unknown_scheme() -> LedgerError {
-    LedgerError::Unusable { hint: "its URL begins with none of postgres:, sqlite:".into(), source: None }
+    LedgerError::Unusable { hint: "its URL must begin with postgres: or sqlite:".into(), source: None }
 }

@@ -11,9 +11,9 @@ pub struct LedgerOptions {
     pub url: String,
     /// Prefix of every row: deployments that share a database do not see each other.
     pub namespace: Arc<str>,
-    /// How long any one call may take; well below the shortest lease.
+    /// How long one call may take; well below the shortest lease.
     pub timeout: Duration,
-    /// A pooler in transaction mode stands before PostgreSQL.
+    /// There is a pooler in transaction mode between us and PostgreSQL.
     pub pooler: bool,
     /// Whether opening brings the schema up to date, or only checks it.
     pub migrate: bool,

@@ -1,4 +1,4 @@
-//! Which server keeps the ledger, and what it means when it is another one than before.
+//! Which server keeps the ledger, and how a new server relates to the one before.
 
 use chrono::{DateTime, Utc};
 
@@ -7,34 +7,34 @@ use chrono::{DateTime, Utc};
 pub struct Reading {
     /// The ledger's time.
     pub now: DateTime<Utc>,
-    /// The server that told it; `None` where no other can take its place, as with a file.
+    /// The server that answered; `None` where no other server can replace it, as with a file.
     pub server: Option<Server>,
 }
 
-/// A server that takes rows, named so that a promoted standby differs from the primary it followed.
+/// Identifies a server that accepts writes. A promoted standby has another identity than its former primary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Server {
     /// The cluster: the same for a primary and all its standbys.
     pub system: i64,
-    /// One more with every promotion in this cluster.
+    /// Grows by one with every promotion in this cluster.
     pub timeline: i64,
 }
 
-/// How one server follows upon another.
+/// How a new server relates to the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Succession {
     /// It is the same.
     Same,
     /// A standby of the former one was promoted.
     Promoted,
-    /// It had been replaced by the former one, and takes rows all the same.
+    /// The former server had replaced it, and it still accepts writes.
     Overruled,
     /// It belongs to another cluster.
     Foreign,
 }
 
 impl Server {
-    /// What `next` is to this one.
+    /// How `next` relates to this server.
     #[must_use]
     pub fn succession(self, next: Self) -> Succession {
         match next.timeline.cmp(&self.timeline) {
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_judged_by_its_cluster_first_and_by_its_timeline_then() {
+    fn servers_are_compared_by_cluster_first_and_then_by_timeline() {
         let server = |system, timeline| Server { system, timeline };
         let former = server(7, 3);
         for (next, succession) in [

@@ -1,4 +1,4 @@
-//! What goes into the ledger's operations and what comes out.
+//! The arguments and the answers of the ledger's operations.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use crate::firing::{Delivery, Fence, Firing, FiringId, Reason, State, Word};
 use crate::rules::Ending;
 
-/// A run as its owner names it: no other run ever has the same pair.
+/// Identifies a run: no other run ever has the same pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Run {
     /// The row.
@@ -46,9 +46,9 @@ pub struct Settlement {
 /// The answer to a settle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settled {
-    /// The row says so.
+    /// The row has this end.
     Recorded,
-    /// Someone took over: our result is void.
+    /// Another owner took over: our result does not count.
     Fenced,
 }
 
@@ -106,14 +106,14 @@ pub struct Running {
     pub remaining: Duration,
 }
 
-/// A run that one replica has seen untouched for a whole lease on its own clock.
+/// A run that one replica has seen unchanged for a whole lease, by its own clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suspect {
     /// The run.
     pub run: Run,
-    /// Its lease as it was seen: a heartbeat in between makes the sweep miss.
+    /// Its lease as it was seen. If a heartbeat has moved the lease since, the sweep does not end the run.
     pub lease_until: DateTime<Utc>,
-    /// More vanished owners than this end the firing as `failed(crash_loop)`.
+    /// If more owners than this are lost, the firing ends as `failed(crash_loop)`.
     pub max_crashes: u32,
     /// How long the firing may then wait in the queue.
     pub expires_in: Duration,

@@ -1,4 +1,4 @@
-//! The command and everything that came from it, as the warden sees them.
+//! The command and its descendants, as the warden sees them.
 
 use std::collections::HashSet;
 use std::io;
@@ -15,23 +15,24 @@ use rustix::process::{
 use super::message::Status;
 use super::proc;
 
-/// A command and its offspring.
+/// A command and its descendants.
 ///
-/// The command leads a process group. What leaves the group (a daemon, a shell's background job)
-/// is still found: the warden is a *subreaper*, so whoever loses its parent becomes the warden's
-/// own child, and the kernel says for certain when there are no children left.
+/// The command leads a process group. Processes that leave the group (a daemon, a shell's background job) are
+/// still found: the warden is a *subreaper*, so a process whose parent exits becomes a child of the warden.
+/// And the kernel tells reliably when no children are left.
 #[derive(Debug)]
 pub(super) struct Brood {
     command: Pid,
     status: Option<Status>,
-    /// The command's number is free for others: its group must not be signalled any more.
-    buried: bool,
+    /// The command was reaped. Another process may get its pid, so its group must not be signalled any more.
+    reaped: bool,
     others: Vec<Pid>,
-    told: HashSet<Pid>,
+    /// Processes that were sent SIGTERM.
+    terminated: HashSet<Pid>,
 }
 
 impl Brood {
-    /// Starts the command at the head of a group of its own, without input.
+    /// Starts the command as the leader of a new process group, without input.
     pub(super) fn start(argv: &[String], output: [OwnedFd; 2]) -> io::Result<Self> {
         let (program, args) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let [stdout, stderr] = output;
@@ -43,7 +44,7 @@ impl Brood {
             .process_group(0)
             .spawn()?;
         let command = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::Other)?;
-        Ok(Self { command, status: None, buried: false, others: Vec::new(), told: HashSet::new() })
+        Ok(Self { command, status: None, reaped: false, others: Vec::new(), terminated: HashSet::new() })
     }
 
     /// How the command itself ended, if it has.
@@ -51,18 +52,19 @@ impl Brood {
         self.status
     }
 
-    /// How many processes besides the command are known to live.
+    /// How many processes besides the command were alive at the last look.
     pub(super) fn others(&self) -> usize {
         self.others.len()
     }
 
-    /// Looks who lives. True when everybody is gone.
+    /// Checks which processes are alive. True when there is none.
     pub(super) fn look(&mut self) -> io::Result<bool> {
         if self.status.is_none() {
-            // Not reaped: while the dead command keeps its number, so does its group.
+            // Not reaped yet: while the dead command keeps its pid, its group keeps its number too.
             self.status = exited(self.command, WaitIdOptions::NOWAIT)?;
         }
-        // After the command: what it leaves behind was handed to us before it could be seen dead.
+        // After the check of the command: when the command is seen dead, the kernel has already made the
+        // processes that it left our children.
         self.others.clear();
         for pid in proc::own_children()? {
             if pid != self.command && exited(pid, WaitIdOptions::empty())?.is_none() {
@@ -72,11 +74,11 @@ impl Brood {
         if self.status.is_none() || !self.others.is_empty() {
             return Ok(false);
         }
-        if !self.buried {
+        if !self.reaped {
             exited(self.command, WaitIdOptions::empty())?;
-            self.buried = true;
+            self.reaped = true;
         }
-        // The list in /proc may miss somebody while others come and go; this answer cannot.
+        // The list in /proc may miss a process while others start and end. `waitid` misses none.
         match waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT) {
             Err(Errno::CHILD) => Ok(true),
             Err(error) => Err(error.into()),
@@ -84,20 +86,20 @@ impl Brood {
         }
     }
 
-    /// Asks everybody to end who was not asked before. Who is gone meanwhile needs no signal, and a
-    /// process of another user takes none: it is waited for.
-    pub(super) fn ask(&mut self) {
-        if self.told.insert(self.command) {
+    /// Sends SIGTERM to every process that did not get it yet. Errors do not matter: a process that has ended
+    /// needs no signal. A process of another user cannot be signalled, and the warden waits for it.
+    pub(super) fn terminate(&mut self) {
+        if self.terminated.insert(self.command) {
             self.signal_group(Signal::TERM);
         }
         for pid in &self.others {
-            if self.told.insert(*pid) {
+            if self.terminated.insert(*pid) {
                 kill_process(*pid, Signal::TERM).ok();
             }
         }
     }
 
-    /// Ends everybody who is known.
+    /// Sends SIGKILL to every known process.
     pub(super) fn kill(&self) {
         self.signal_group(Signal::KILL);
         for pid in &self.others {
@@ -105,7 +107,7 @@ impl Brood {
         }
     }
 
-    /// What becomes readable when one of them ends; `None` if the kernel cannot say that of all.
+    /// Descriptors that become readable when a process ends; `None` if the kernel does not give one for each.
     pub(super) fn ends(&self) -> Option<Vec<OwnedFd>> {
         let command = self.status.is_none().then_some(&self.command);
         let alive = command.into_iter().chain(&self.others);
@@ -113,13 +115,13 @@ impl Brood {
     }
 
     fn signal_group(&self, signal: Signal) {
-        if !self.buried {
+        if !self.reaped {
             kill_process_group(self.command, signal).ok();
         }
     }
 }
 
-/// A warden that gives up lets nothing live on unwatched.
+/// If the warden fails, no process of the command may go on without one.
 impl Drop for Brood {
     fn drop(&mut self) {
         self.kill();
@@ -130,10 +132,10 @@ impl Drop for Brood {
 fn exited(pid: Pid, options: WaitIdOptions) -> io::Result<Option<Status>> {
     let options = options | WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
     let status = waitid(WaitId::Pid(pid), options)?;
-    Ok(status.map(|status| told_by(&status)))
+    Ok(status.map(|status| status_of(&status)))
 }
 
-fn told_by(status: &WaitIdStatus) -> Status {
+fn status_of(status: &WaitIdStatus) -> Status {
     match (status.exit_status(), status.terminating_signal()) {
         (Some(code), _) => Status::Exit(code),
         (None, signal) => Status::Signal(signal.unwrap_or_default()),

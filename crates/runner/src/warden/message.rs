@@ -1,7 +1,7 @@
-//! What runner and warden say to each other: one JSON value a line, on two pipes.
+//! The messages between runner and warden: one JSON value per line, on two pipes.
 //!
-//! The first line to the warden is a [`Task`]; [`Order`]s follow. What comes back are [`Report`]s.
-//! The end of a pipe is a message too: it says that the other side is gone.
+//! The first line to the warden is a [`Task`]; [`Order`]s follow. The warden answers with one [`Report`].
+//! The end of a pipe is a message too: the other side is gone.
 
 use std::fmt::{self, Display};
 use std::io;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::refusal::Refusal;
 
-/// What to run and for how long. The environment is the warden's own, made by the runner.
+/// What to run and for how long. The command inherits the environment of the warden, which the runner has set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Task {
     pub(crate) argv: Vec<String>,
@@ -22,36 +22,36 @@ pub(crate) struct Task {
     pub(crate) until: Moment,
 }
 
-/// What the runner says while the command runs.
+/// What the runner sends while the command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Order {
-    /// A heartbeat was acknowledged: the command may run until then.
+    /// A heartbeat was acknowledged: the command may run until this moment.
     Until(Moment),
-    /// End it.
+    /// End the command.
     Stop,
 }
 
-/// What the warden says.
+/// What the warden sends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Report {
     /// The command did not start.
     Refused(Refusal),
-    /// The command and everything that came from it are gone.
+    /// The command and all its descendants have ended.
     Ended(CommandEnd),
 }
 
 /// How a command ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CommandEnd {
-    /// Of the command itself.
+    /// How the command itself ended.
     pub(crate) status: Status,
-    /// The warden ended it because nobody moved its deadline in time.
+    /// The warden ended it because no heartbeat moved the deadline in time.
     pub(crate) licence_ended: bool,
     /// How many processes outlived the command and had to be ended.
     pub(crate) left_behind: usize,
 }
 
-/// How a process ended. No number stands for anything but itself: 127 is what the command said.
+/// How a process ended. No number has a second meaning: 127 is an exit status of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Status {
     /// It exited with this status.
@@ -79,7 +79,7 @@ const SIGNALS: [&str; 31] = [
     "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS",
 ];
 
-/// A moment on the boot clock, which both processes read alike.
+/// A moment on the boot clock, which is the same for both processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Moment(Duration);
 
@@ -95,7 +95,7 @@ impl From<Moment> for BootInstant {
     }
 }
 
-/// How long after the machine's start `instant` is.
+/// The time from the machine's start to `instant`.
 pub(super) fn since_boot(instant: BootInstant) -> Duration {
     instant.saturating_since(BootInstant::from_boot(Duration::ZERO))
 }
@@ -107,7 +107,7 @@ pub(super) fn line(message: &impl Serialize) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// The message that a line is.
+/// The message in a line.
 pub(super) fn read<'a, M: Deserialize<'a>>(line: &'a [u8]) -> io::Result<M> {
     Ok(serde_json::from_slice(line)?)
 }
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_is_told_in_words_that_name_the_signal() {
+    fn the_text_of_a_status_names_the_signal() {
         assert_eq!(Status::Exit(127).to_string(), "exit status 127");
         assert_eq!(Status::Signal(9).to_string(), "killed by signal 9 (SIGKILL)");
         assert_eq!(Status::Signal(15).to_string(), "killed by signal 15 (SIGTERM)");
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_fits_into_one_write_that_a_pipe_takes_whole() {
+    fn an_order_is_short_enough_for_one_atomic_write_to_a_pipe() {
         let latest = Order::Until(BootInstant::from_boot(Duration::MAX).into());
         assert!(line(&latest).unwrap().len() <= 512);
     }

@@ -1,22 +1,23 @@
-//! The small supervisor that a command runs under.
+//! The small supervisor process of a command.
 //!
-//! A runner that is killed or frozen cannot end the commands that it started, and they would work
-//! on beside the next owner of the same firing. So the runner executes itself a second time, as
-//! `runner warden`, and that process is the parent of the command. The two are tied by a pipe:
+//! A runner that is killed or frozen cannot end the commands that it started. They would go on while another
+//! replica runs the same firing. So the runner executes itself a second time, as `runner warden`, and that
+//! process is the parent of the command. Pipes connect the two:
 //!
 //! ```text
 //! runner ── stdin: what to run; every heartbeat; stop; end of file = the runner is dead ──► warden
 //! runner ◄─ stdout: how it ended; end of file = the warden is dead ──────────────────────── warden
-//! runner ◄─ stderr: what the command prints ──────────────────────── command, and its offspring
+//! runner ◄─ stderr: what the command prints ─────────────────── command, and its descendants
 //! ```
 //!
-//! At the end of the pipe, or when no heartbeat has moved the deadline in time, the warden sends
-//! SIGTERM to the command's process group and to what has left it, and SIGKILL after `kill_grace`.
-//! It exits when nothing of the command is left. It has a session of its own, so that a Ctrl-C at
-//! the terminal reaches the runner alone; if the warden itself is killed, the runner kills
-//! everybody in that session.
+//! When the runner's pipe is closed, or when no heartbeat has moved the deadline in time, the warden sends
+//! SIGTERM to the command's process group and to processes that have left the group, and SIGKILL after
+//! `kill_grace`. It exits when no process of the command is left. It has a session of its own, so that a
+//! Ctrl-C at the terminal reaches only the runner. If the warden itself is killed, the runner kills every
+//! process in that session.
 //!
-//! A parent-death signal would not do: it follows the thread that spawned, and misses grandchildren.
+//! A parent-death signal is no replacement: the kernel sends it when the spawning thread ends, and only to
+//! the child, not to grandchildren.
 
 mod brood;
 mod message;
@@ -45,30 +46,32 @@ pub(crate) use message::{CommandEnd, Status};
 pub(crate) use ward::Ward;
 pub use ward::WardenProgram;
 
-/// The hidden subcommand that [`warden_main`] is: `main` must look for it before it reads anything
-/// else, for a command of a job may have to be ended when the configuration is broken.
+/// The hidden subcommand that calls [`warden_main`]. `main` must look for it before it reads the
+/// configuration: the warden must work even when the configuration is broken.
 pub const WARDEN: &str = "warden";
 
-/// Is the warden of one command, as the runner on the other end of its standard streams says.
+/// Runs as the warden of one command, for the runner at the other end of stdin and stdout.
 ///
-/// To be called from `main`, on a process that has one thread yet and nothing else to do.
+/// Call it from `main`, while the process has only one thread and nothing else to do.
 #[must_use]
 pub fn warden_main() -> ExitCode {
     match serve(&SystemBootClock) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("runner {WARDEN}: {error} (the runner itself starts this, for each command it runs)");
+            eprintln!(
+                "runner {WARDEN}: {error} (only the runner starts this, once for each command it runs)"
+            );
             ExitCode::from(2)
         }
     }
 }
 
 fn serve(clock: &dyn BootClock) -> io::Result<()> {
-    shield()?;
+    catch_signals()?;
     setsid()?;
     set_child_subreaper(Some(getpid()))?;
     let mut orders = Orders::new(io::stdin());
-    // Nothing to run: the run was given up before it began.
+    // Nothing to run: the runner gave up the run before it sent a task.
     let Some(task) = orders.wait::<Task>()? else { return Ok(()) };
     let report = match start(&task, clock) {
         Ok(brood) => {
@@ -78,20 +81,20 @@ fn serve(clock: &dyn BootClock) -> io::Result<()> {
         Err(refusal) => Report::Refused(refusal),
     };
     match io::stdout().write_all(&message::line(&report)?) {
-        // Nobody is left who could read it.
+        // The runner is gone and cannot read it.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written,
     }
 }
 
-/// Survives the signals that mean "end" when they are sent to everybody of a name or of a service:
-/// whether and when the command ends is for the runner to say, which may be draining. They are
-/// caught and not ignored, because the command would inherit the latter.
-fn shield() -> io::Result<()> {
+/// Keeps the warden alive when a signal to end goes to all processes of a service or of one name. The runner
+/// decides whether and when the command ends, and it may be draining. The signals are caught and not ignored,
+/// because the command would inherit that it ignores them.
+fn catch_signals() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     let _context = runtime.enter();
     for kind in [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup(), SignalKind::quit()] {
-        // What is caught once stays caught, also without the runtime that heard of it.
+        // The handler stays installed, also after this runtime is gone.
         drop(signal(kind)?);
     }
     Ok(())
@@ -102,7 +105,7 @@ fn start(task: &Task, clock: &dyn BootClock) -> Result<Brood, Refusal> {
         return Err(Refusal::too_late());
     }
     if let Some(cwd) = &task.cwd {
-        // Here and not in the child, where a missing directory would look like a missing program.
+        // Here and not in the child: there a missing directory would look like a missing program.
         std::env::set_current_dir(cwd).map_err(|error| Refusal::of_directory(cwd, &error))?;
     }
     let output = || io::stderr().as_fd().try_clone_to_owned();

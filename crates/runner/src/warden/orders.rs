@@ -8,8 +8,8 @@ use serde::de::DeserializeOwned;
 
 use super::message;
 
-/// Lines as they come in. It reads the descriptor itself: `std`'s buffer would hide from `poll`
-/// what it has read ahead.
+/// Reads lines from the pipe. It reads the descriptor directly: `std` would read ahead into a buffer, and
+/// `poll` would not report data that is already there.
 #[derive(Debug)]
 pub(super) struct Orders<Fd> {
     pipe: Fd,
@@ -22,7 +22,7 @@ impl<Fd: AsFd> Orders<Fd> {
         Self { pipe, unread: Vec::new(), open: true }
     }
 
-    /// The pipe, to wait for; `None` once the runner is gone.
+    /// The pipe, for `poll`; `None` once the runner is gone.
     pub(super) fn pipe(&self) -> Option<BorrowedFd<'_>> {
         self.open.then(|| self.pipe.as_fd())
     }
@@ -32,7 +32,7 @@ impl<Fd: AsFd> Orders<Fd> {
         !self.open
     }
 
-    /// The next message, waiting for it; `None` if the runner is gone before it was whole.
+    /// Waits for the next message; `None` if the runner is gone before the message was complete.
     pub(super) fn wait<M: DeserializeOwned>(&mut self) -> io::Result<Option<M>> {
         loop {
             if let Some(message) = self.next()? {
@@ -45,7 +45,7 @@ impl<Fd: AsFd> Orders<Fd> {
         }
     }
 
-    /// Reads once, which does not block when `poll` says so.
+    /// Reads once. Does not block if `poll` has reported data.
     pub(super) fn fill(&mut self) -> io::Result<()> {
         let mut chunk = [0; 4096];
         match read(&self.pipe, &mut chunk) {
@@ -57,7 +57,7 @@ impl<Fd: AsFd> Orders<Fd> {
         Ok(())
     }
 
-    /// The next message that has come in whole.
+    /// The next message that has arrived completely.
     pub(super) fn next<M: DeserializeOwned>(&mut self) -> io::Result<Option<M>> {
         let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') else { return Ok(None) };
         let line: Vec<u8> = self.unread.drain(..=end).collect();

@@ -1,27 +1,28 @@
-//! Who is there, as `/proc` tells it.
+//! The processes of this machine, read from `/proc`.
 
 use std::fs;
 use std::io;
 
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
-/// The children of this process, which must have one thread; dead ones that nobody waited for too.
+/// The children of this process, which must have only one thread. Dead children that were not reaped are
+/// included.
 pub(super) fn own_children() -> io::Result<Vec<Pid>> {
     match fs::read_to_string("/proc/thread-self/children") {
         Ok(list) => Ok(list.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()),
-        // A kernel built without that list.
+        // This kernel was built without that list.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let me = getpid();
-            Ok(everybody()?.filter(|entry| entry.parent == Some(me)).map(|entry| entry.pid).collect())
+            Ok(all()?.filter(|entry| entry.parent == Some(me)).map(|entry| entry.pid).collect())
         }
         Err(error) => Err(error),
     }
 }
 
-/// Kills whoever is in the session, and says how many those were.
+/// Kills every process in the session, and returns how many there were.
 pub(super) fn kill_session(session: Pid) -> io::Result<usize> {
     let mut alive = 0;
-    for entry in everybody()?.filter(|entry| entry.session == Some(session) && !entry.dead) {
+    for entry in all()?.filter(|entry| entry.session == Some(session) && !entry.dead) {
         alive += 1;
         kill_process(entry.pid, Signal::KILL).ok();
     }
@@ -35,9 +36,9 @@ struct ProcessEntry {
     session: Option<Pid>,
 }
 
-/// All processes of this machine that we may see.
-fn everybody() -> io::Result<impl Iterator<Item = ProcessEntry>> {
-    // Whoever ends while we look is skipped: their files cannot be read any more.
+/// All processes that this user can see.
+fn all() -> io::Result<impl Iterator<Item = ProcessEntry>> {
+    // A process that ends meanwhile is skipped: its files cannot be read any more.
     Ok(fs::read_dir("/proc")?.filter_map(|dir| {
         let dir = dir.ok()?;
         let pid = Pid::from_raw(dir.file_name().to_str()?.parse().ok()?)?;
@@ -45,13 +46,13 @@ fn everybody() -> io::Result<impl Iterator<Item = ProcessEntry>> {
     }))
 }
 
-/// Reads `pid (name) state parent group session …`. The name may hold anything, `)` and spaces too.
+/// Reads `pid (name) state parent group session …`. The name may contain any character, also `)` and spaces.
 fn entry(pid: Pid, stat: &[u8]) -> Option<ProcessEntry> {
     let name_ends = stat.iter().rposition(|byte| *byte == b')')?;
     let fields = std::str::from_utf8(&stat[name_ends + 1..]).ok()?;
     let fields: Vec<&str> = fields.split_whitespace().take(4).collect();
     let [state, parent, _group, session] = fields[..] else { return None };
-    // A process that is just being buried has -1 for its session, which is no `Pid` at all.
+    // A process that is being reaped has the session -1, which is not a valid `Pid`.
     let pid_of = |text: &str| Pid::from_raw(text.parse::<u32>().ok()?.try_into().ok()?);
     let dead = matches!(state, "Z" | "X");
     Some(ProcessEntry { pid, dead, parent: pid_of(parent), session: pid_of(session) })
@@ -69,15 +70,15 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_is_just_being_buried_belongs_nowhere() {
+    fn a_process_that_is_being_reaped_has_no_parent_and_no_session() {
         let pid = Pid::from_raw(77).unwrap();
         let entry = entry(pid, b"77 (sh) X 0 -1 -1 0 -1 4194304").unwrap();
         assert_eq!((entry.dead, entry.parent, entry.session), (true, None, None));
     }
 
     #[test]
-    fn this_process_is_among_everybody() {
-        let me = everybody().unwrap().find(|entry| entry.pid == getpid()).unwrap();
+    fn this_process_is_among_all_processes() {
+        let me = all().unwrap().find(|entry| entry.pid == getpid()).unwrap();
         assert_eq!((me.dead, me.parent), (false, rustix::process::getppid()));
     }
 }

@@ -1,4 +1,4 @@
-//! Why a command did not start, told so that somebody can mend it.
+//! Why a command did not start, in words that say what to repair.
 
 use std::io;
 use std::path::Path;
@@ -26,7 +26,7 @@ impl Refusal {
     pub(super) fn of_directory(cwd: &Path, error: &io::Error) -> Self {
         let what = match error.kind() {
             io::ErrorKind::NotFound => "no such directory".into(),
-            io::ErrorKind::NotADirectory => "it is no directory".into(),
+            io::ErrorKind::NotADirectory => "it is not a directory".into(),
             _ => error.to_string(),
         };
         Self { message: format!("cannot work in cwd {cwd:?}: {what}"), retry: !is_final(error) }
@@ -51,7 +51,7 @@ impl Refusal {
     }
 }
 
-/// Whether the same attempt would fail again; a machine that is out of memory or processes is not.
+/// Whether another attempt would fail in the same way. Being out of memory or processes is not final.
 fn is_final(error: &io::Error) -> bool {
     matches!(
         Errno::from_io_error(error),

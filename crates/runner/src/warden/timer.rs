@@ -1,4 +1,4 @@
-//! A timer that goes off on the boot clock, and so also right after a suspend.
+//! A timer on the boot clock, which also counts the time of a suspend.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,7 +11,7 @@ use rustix::time::{
 
 use super::message::since_boot;
 
-/// Readable from the moment it was set to.
+/// Becomes readable at the moment it is set to.
 #[derive(Debug)]
 pub(super) struct Timer(OwnedFd);
 
@@ -21,9 +21,9 @@ impl Timer {
         Ok(Self(timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC)?))
     }
 
-    /// Goes off at `moment`, at once if that is past; never for `None`.
+    /// Fires at `moment`: at once if that is past, never for `None`.
     pub(super) fn set(&self, moment: Option<BootInstant>) -> io::Result<()> {
-        // Zero would disarm it.
+        // Zero would switch the timer off.
         let value = moment.map_or(Duration::ZERO, |moment| since_boot(moment).max(Duration::from_nanos(1)));
         let seconds = i64::try_from(value.as_secs()).unwrap_or(i64::MAX);
         let value = Timespec { tv_sec: seconds, tv_nsec: value.subsec_nanos().into() };

@@ -1,4 +1,4 @@
-//! The watch that a warden keeps over one command, from its start until nothing of it is left.
+//! How a warden watches one command, from its start until all its processes have ended.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -13,12 +13,12 @@ use super::message::{CommandEnd, Order, Status};
 use super::orders::Orders;
 use super::timer::Timer;
 
-/// How long what a command leaves behind may end by itself: `tee` behind a `>(…)`, for one, is
-/// still writing when its shell has exited.
+/// How long processes may go on after the command has exited, before the warden ends them. For example, `tee`
+/// in a `>(…)` still writes when its shell has exited.
 const LINGER: Duration = Duration::from_millis(200);
 
-/// How often to look where the kernel cannot say that something happened, and how often to kill
-/// again, because a process may be born between the look and the signal.
+/// How often to check where the kernel cannot report that a process ended; and how often to send SIGKILL
+/// again, because a process may start between the check and the signal.
 const TICK: Duration = Duration::from_millis(20);
 
 /// One command, watched.
@@ -29,7 +29,7 @@ pub(super) struct Vigil<'a, Fd> {
     timer: Timer,
     clock: &'a dyn BootClock,
     kill_grace: Duration,
-    /// When the licence ends, unless a heartbeat moves it: the moment of SIGTERM.
+    /// When the licence ends and SIGTERM is sent, unless a heartbeat moves it.
     deadline: BootInstant,
     stage: VigilStage,
     licence_ended: bool,
@@ -40,10 +40,10 @@ pub(super) struct Vigil<'a, Fd> {
 enum VigilStage {
     /// The command runs.
     Working,
-    /// The command is over, others are not.
+    /// The command has exited, other processes of it have not.
     Lingering { until: BootInstant },
     /// SIGTERM was sent.
-    Asked { kill_at: BootInstant },
+    Terminating { kill_at: BootInstant },
     /// SIGKILL was sent.
     Killed,
 }
@@ -71,7 +71,7 @@ impl<'a, Fd: AsFd> Vigil<'a, Fd> {
         })
     }
 
-    /// Watches until the command and everything that came from it are gone.
+    /// Watches until the command and all its descendants have ended.
     pub(super) fn keep(mut self) -> io::Result<CommandEnd> {
         loop {
             let gone = self.brood.look()?;
@@ -84,16 +84,16 @@ impl<'a, Fd: AsFd> Vigil<'a, Fd> {
         }
     }
 
-    /// Takes what the runner has said.
+    /// Handles the orders that have arrived from the runner.
     fn listen(&mut self) -> io::Result<()> {
         while let Some(order) = self.orders.next()? {
             match order {
                 Order::Until(moment) => self.deadline = moment.into(),
-                Order::Stop => self.ask(),
+                Order::Stop => self.terminate(),
             }
         }
         if self.orders.is_closed() {
-            self.ask();
+            self.terminate();
         }
         Ok(())
     }
@@ -105,42 +105,42 @@ impl<'a, Fd: AsFd> Vigil<'a, Fd> {
         match self.stage {
             VigilStage::Working | VigilStage::Lingering { .. } if now >= self.deadline => {
                 self.licence_ended = !over;
-                self.ask();
+                self.terminate();
             }
             VigilStage::Working if over => self.stage = VigilStage::Lingering { until: now + LINGER },
             VigilStage::Lingering { until } if now >= until => {
                 self.left_behind = self.brood.others();
-                self.ask();
+                self.terminate();
             }
-            VigilStage::Asked { kill_at } if now >= kill_at => self.stage = VigilStage::Killed,
+            VigilStage::Terminating { kill_at } if now >= kill_at => self.stage = VigilStage::Killed,
             _ => {}
         }
         match self.stage {
             VigilStage::Working | VigilStage::Lingering { .. } => {}
-            VigilStage::Asked { .. } => self.brood.ask(),
+            VigilStage::Terminating { .. } => self.brood.terminate(),
             VigilStage::Killed => self.brood.kill(),
         }
     }
 
-    fn ask(&mut self) {
+    fn terminate(&mut self) {
         if matches!(self.stage, VigilStage::Working | VigilStage::Lingering { .. }) {
-            self.stage = VigilStage::Asked { kill_at: self.clock.boot_now() + self.kill_grace };
+            self.stage = VigilStage::Terminating { kill_at: self.clock.boot_now() + self.kill_grace };
         }
     }
 
-    /// Waits until somebody ends, the runner speaks, or something is due.
+    /// Waits until a process ends, an order arrives, or the timer fires.
     fn wait(&mut self) -> io::Result<()> {
         let due = match self.stage {
             VigilStage::Working => Some(self.deadline),
             VigilStage::Lingering { until } => Some(until.min(self.deadline)),
-            VigilStage::Asked { kill_at } => Some(kill_at),
+            VigilStage::Terminating { kill_at } => Some(kill_at),
             VigilStage::Killed => None,
         };
         self.timer.set(due)?;
         let ends = self.brood.ends();
         let tick = (ends.is_none() || self.stage == VigilStage::Killed).then_some(TICK);
         let ends = ends.unwrap_or_default();
-        let spoken = {
+        let order_came = {
             let pipe = self.orders.pipe();
             let fds =
                 pipe.iter().map(AsFd::as_fd).chain([self.timer.as_fd()]).chain(ends.iter().map(AsFd::as_fd));
@@ -153,7 +153,7 @@ impl<'a, Fd: AsFd> Vigil<'a, Fd> {
             }
             pipe.is_some() && !fds[0].revents().is_empty()
         };
-        if spoken { self.orders.fill() } else { Ok(()) }
+        if order_came { self.orders.fill() } else { Ok(()) }
     }
 
     fn ended(&self, status: Status) -> CommandEnd {

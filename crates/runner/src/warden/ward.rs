@@ -1,4 +1,4 @@
-//! A command under its warden, as the runner holds it.
+//! The runner's side of a warden and its command.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,13 +16,13 @@ use super::{WARDEN, proc};
 use crate::capture::Capture;
 use crate::job::JobContext;
 
-/// How long output may still come when everybody who was known to write it is gone.
+/// How long to go on reading output after all known processes of the command have ended.
 const DRAIN: Duration = Duration::from_millis(200);
 
 /// How much output is read at once.
 const CHUNK: usize = 16 << 10;
 
-/// How often to look again whether a dead warden's session is empty.
+/// How often to check whether the session of a dead warden is empty.
 const TICK: Duration = Duration::from_millis(10);
 
 /// What to execute as the warden: a program that calls [`warden_main`](super::warden_main) when its
@@ -31,19 +31,19 @@ const TICK: Duration = Duration::from_millis(10);
 pub struct WardenProgram(PathBuf);
 
 impl WardenProgram {
-    /// The program that this process runs, also when its file has been replaced since.
+    /// The program that this process runs, also if its file was replaced after the start.
     #[must_use]
     pub fn current_exe() -> Self {
         Self("/proc/self/exe".into())
     }
 
-    /// The program at `path`, for processes that are no runner themselves.
+    /// The program at `path`, for a process that is not a runner itself.
     #[must_use]
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self(path.into())
     }
 
-    /// A process to be made of it.
+    /// The command line that starts it.
     pub(crate) fn process(&self) -> Command {
         let mut process = Command::new(&self.0);
         process.arg0("runner").arg(WARDEN);
@@ -57,7 +57,7 @@ impl Default for WardenProgram {
     }
 }
 
-/// The runner's hold on a warden. Dropping it closes the pipe, which ends the command.
+/// The runner's connection to a warden. Dropping it closes the pipe, and then the warden ends the command.
 #[derive(Debug)]
 pub(crate) struct Ward {
     orders: ChildStdin,
@@ -66,17 +66,17 @@ pub(crate) struct Ward {
     warden: Child,
 }
 
-/// Why there is no end of the command to report.
+/// Why it is not known how the command ended.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WardError {
-    /// There is no warden, and so no command.
+    /// The warden did not start, and so the command did not either.
     #[error("cannot start the command's warden")]
     NoWarden(#[source] io::Error),
     /// The command did not start.
     #[error("{}", .0.message)]
     Refused(Refusal),
-    /// The warden ended without a report; whoever was in its session has been killed.
-    #[error("the command's warden vanished ({0}), so the command was killed")]
+    /// The warden ended without a report. All processes of its session were killed.
+    #[error("the command's warden ended unexpectedly ({0}), so the command was killed")]
     Vanished(String),
 }
 
@@ -91,7 +91,7 @@ impl WardError {
 }
 
 impl Ward {
-    /// Starts a warden; the command comes with [`tend`](Self::tend).
+    /// Starts a warden. [`tend`](Self::tend) starts the command.
     pub(crate) fn spawn(mut process: Command) -> Result<Self, WardError> {
         process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut warden = process.spawn().map_err(WardError::NoWarden)?;
@@ -102,11 +102,11 @@ impl Ward {
         Ok(Self { orders, reports: BufReader::new(reports).lines(), output: Some(output), warden })
     }
 
-    /// Has the command run, tells the warden of every heartbeat and of a cancellation, and returns
-    /// when nothing of the command is left.
+    /// Starts the command, tells the warden about every heartbeat and about a cancellation, and returns when
+    /// no process of the command is left.
     ///
     /// # Cancel safety
-    /// Dropping it ends the command in the same way, but does not wait for that.
+    /// Dropping it ends the command in the same way, but does not wait for its end.
     pub(crate) async fn tend(
         mut self,
         argv: &[String],
@@ -119,7 +119,7 @@ impl Ward {
         if report.is_none() {
             kill_session_of(&self.warden).await;
         }
-        // Not to the end of file: whoever escaped may hold the pipe for ever.
+        // With a time limit: a process that escaped may keep the pipe open for ever.
         let mut chunk = vec![0; CHUNK];
         let rest = async { while print(&mut self.output, &mut chunk, capture).await {} };
         tokio::time::timeout(DRAIN, rest).await.ok();
@@ -131,7 +131,7 @@ impl Ward {
         }
     }
 
-    /// Carries messages until the warden's report; `None` if there is none that can be understood.
+    /// Passes messages on until the warden's report; `None` if none came or it could not be read.
     async fn follow(
         &mut self,
         argv: &[String],
@@ -155,13 +155,13 @@ impl Ward {
                     stopped = true;
                     self.say(&Order::Stop).await;
                 }
-                // Without a keeper the licence ends when it ends.
+                // If nothing renews the licence any more, the warden's last deadline stays.
                 until = licence.moved() => self.say(&Order::Until(until.into())).await,
             }
         }
     }
 
-    /// Writes one message. A warden that is gone is noticed by the end of its reports.
+    /// Writes one message. An error does not matter: if the warden is gone, its reports end.
     async fn say(&mut self, message: &impl Serialize) {
         if let Ok(line) = message::line(message) {
             self.orders.write_all(&line).await.ok();
@@ -169,7 +169,7 @@ impl Ward {
     }
 }
 
-/// Takes the next output into `capture`; false, and the pipe closed, when there will be none.
+/// Reads the next output into `capture`. At the end of the output it closes the pipe and returns false.
 async fn print(output: &mut Option<ChildStderr>, chunk: &mut [u8], capture: &mut Capture) -> bool {
     let Some(pipe) = output else { return false };
     match pipe.read(chunk).await {
@@ -184,8 +184,8 @@ async fn print(output: &mut Option<ChildStderr>, chunk: &mut [u8], capture: &mut
     }
 }
 
-/// Does a dead warden's last duty, at once and without mercy. Nobody else can have its session's
-/// number: the warden has not been waited for.
+/// Kills every process in a dead warden's session. No other session can have the same number, because the
+/// warden has not been reaped yet.
 async fn kill_session_of(warden: &Child) {
     let session = warden.id().and_then(|id| Pid::from_raw(id.try_into().ok()?));
     while session.is_some_and(|session| proc::kill_session(session).is_ok_and(|alive| alive > 0)) {

@@ -1,17 +1,17 @@
-//! Alarms are complete: whoever loses a run or a lock, and lives, says so.
+//! Invariants of the alarms: a process that loses a run or a lock, and is alive, logs it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::{History, Judgement, locks};
 
-/// From what happened to the line that tells it, a freeze of its teller included.
+/// The longest time from an event to the log line about it, including a freeze of the process.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// A client waits no longer for one answer of the lock's server.
+/// The longest time that a client waits for one answer of the lock's server.
 const ANSWER: Duration = Duration::from_millis(500);
 
-/// A run whose owner was held for dead although it lived: its owner has said that its result is void.
+/// If a run was taken over while its owner was alive, the owner has logged that its result does not count.
 pub(super) fn lost_runs_are_told(history: &History, judgement: &mut Judgement) {
     let started: BTreeSet<i64> = history.starts().map(|start| start.fence).collect();
     let attempts = history.attempts.iter().filter(|attempt| attempt.reason == "owner_lost");
@@ -27,11 +27,11 @@ pub(super) fn lost_runs_are_told(history: &History, judgement: &mut Judgement) {
     }
 }
 
-/// A lock that was gone when its holder gave it back: the holder has said so.
+/// If a lock was gone when its holder released it, the holder has logged that.
 pub(super) fn missed_releases_are_told(history: &History, judgement: &mut Judgement) {
     for missed in locks::missed_releases(&history.witness) {
         let Some(process) = history.witness.process_of_token(&missed.token) else { continue };
-        // An answer that was lost on the way, or heard too late, told nobody that he holds anything.
+        // If the answer to the acquisition was lost or came too late, the process did not know that it had the lock.
         let heard = !process.was_cut(missed.taken_at, missed.at)
             && !process.was_frozen(missed.taken_at, missed.taken_at + ANSWER);
         let told = process.alarms.iter().any(|line| line.contains(&missed.token));
@@ -41,7 +41,7 @@ pub(super) fn missed_releases_are_told(history: &History, judgement: &mut Judgem
     }
 }
 
-/// Runs that somebody else ended because their owner was gone, as far as a later attempt shows it.
+/// Runs that another replica ended because their owner was gone, as far as a later attempt shows it.
 pub(super) fn takeovers(history: &History) -> usize {
     let again = history.attempts.iter().filter(|attempt| attempt.reason == "owner_lost").count();
     let given_up = history.rows.iter().filter(|row| matches!(&*row.reason, "owner_lost" | "crash_loop"));

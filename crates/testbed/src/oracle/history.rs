@@ -1,4 +1,4 @@
-//! Everything the judge looks at.
+//! The input of the check.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::{Counts, Witness, alarms, trail};
 use crate::{Effect, EffectKind};
 
-/// How long before the ledger knows a job a firing of it may have had its instant.
+/// A firing's instant may be earlier than the moment when the ledger knew the job, by at most this.
 const HEAD_START: TimeDelta = TimeDelta::seconds(1);
 
-/// A firing's row, as far as the judge needs it.
+/// A firing's row: the columns that the check needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     /// The row's number.
@@ -20,13 +20,13 @@ pub struct Row {
     pub job: String,
     /// Its nominal instant.
     pub scheduled_at: DateTime<Utc>,
-    /// Where it stands.
+    /// Its state.
     pub state: String,
     /// Why.
     pub reason: String,
     /// Runs so far.
     pub attempt: u32,
-    /// Vanished owners and interruptions so far.
+    /// Lost owners and interruptions so far.
     pub crashes: u32,
     /// The newest fence.
     pub fence: Option<i64>,
@@ -51,39 +51,40 @@ pub struct Attempt {
     pub fence: i64,
     /// When it was claimed.
     pub started_at: Option<DateTime<Utc>>,
-    /// When it was given up.
+    /// When it was superseded.
     pub ended_at: DateTime<Utc>,
-    /// Whose it was.
+    /// Its owner.
     pub owner: String,
-    /// Why it was given up.
+    /// Why it was superseded.
     pub reason: String,
 }
 
-/// What the schedule of a job asks for.
+/// The firings that the schedule of a job requires.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timetable {
-    /// Whose.
+    /// The job.
     pub job: String,
-    /// From when on the ledger knows the job.
+    /// When the ledger began to know the job.
     pub from: DateTime<Utc>,
-    /// Up to when every firing must have its row.
+    /// Every firing up to this moment must have a row.
     pub until: DateTime<Utc>,
-    /// One firing at each multiple of this since 1970.
+    /// There is one firing at each multiple of this since 1970.
     pub every: Duration,
 }
 
-/// One deployment's past.
+/// The history of one deployment.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     /// The ledger's rows.
     pub rows: Vec<Row>,
     /// The ledger's superseded attempts.
     pub attempts: Vec<Attempt>,
-    /// What jobs did, counted outside.
+    /// The effects of the jobs, counted outside the product.
     pub effects: Vec<Effect>,
-    /// What should have happened.
+    /// The firings that should have happened.
     pub timetables: Vec<Timetable>,
-    /// What was seen while it happened. May be empty; then what only a witness can tell is not judged.
+    /// What was recorded from outside while it happened. Where it is empty, the invariants that need it are not
+    /// checked.
     pub witness: Witness,
 }
 
@@ -97,7 +98,7 @@ pub(super) struct License<'h> {
 }
 
 impl Timetable {
-    /// Every instant it asks for, oldest first.
+    /// Every instant that it requires, oldest first.
     pub(super) fn instants(&self) -> impl Iterator<Item = DateTime<Utc>> {
         let every = i64::try_from(self.every.as_secs()).unwrap_or(i64::MAX).max(1);
         let first = self.from.timestamp().div_euclid(every) + 1;
@@ -105,8 +106,8 @@ impl Timetable {
         (first..=last).filter_map(move |tick| DateTime::from_timestamp(tick * every, 0))
     }
 
-    /// Whether it asks for this instant, be it before the end or after it. A replica begins to fire just
-    /// before the ledger knows its jobs, and a firing with jitter falls due after its instant.
+    /// Whether this instant is in the schedule, also after the end. A replica begins to fire just before the ledger
+    /// knows its jobs, and a firing with jitter is due after its instant. So slightly earlier instants are accepted.
     pub(super) fn asks_for(&self, instant: DateTime<Utc>) -> bool {
         let every = i64::try_from(self.every.as_millis()).unwrap_or(i64::MAX).max(1);
         instant > self.from - HEAD_START && instant.timestamp_millis() % every == 0
@@ -126,7 +127,7 @@ impl History {
         }
         for old in &self.attempts {
             let Some(row) = rows.get(&old.firing_id) else { continue };
-            // A row in the queue still carries the fence of its newest attempt, which has been filed already.
+            // A queued row still has the fence of its newest attempt, and that attempt is also among the superseded.
             if row.fence == Some(old.fence) && row.attempt == old.attempt {
                 continue;
             }

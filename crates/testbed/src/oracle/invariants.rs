@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 use super::{History, Judgement, alarms, locks, trail};
 use crate::EffectKind;
 
-/// How far a replica's clock may be ahead of the ledger's before its claim is told to wait.
+/// How far a replica's clock may be ahead of the ledger's before the ledger refuses its claim as too early.
 const SKEW: TimeDelta = TimeDelta::milliseconds(100);
 
 type Invariant = fn(&History, &mut Judgement);
@@ -112,7 +112,7 @@ fn at_most_once_starts_once(history: &History, judgement: &mut Judgement) {
     }
 }
 
-/// From a run's first line to its last: one that was killed outright counts until its last line.
+/// A run lasts from its first line to its last, also if it was killed.
 fn exclusive_runs_are_disjoint(history: &History, judgement: &mut Judgement) {
     let exclusive: BTreeSet<&String> =
         history.rows.iter().filter(|row| row.exclusive && row.attempt > 0).map(|row| &row.job).collect();
@@ -141,7 +141,7 @@ fn exclusive_runs_are_disjoint(history: &History, judgement: &mut Judgement) {
     }
 }
 
-/// The later of two claims of a job has the higher fence, and no two claims share one.
+/// Of two claims of a job, the later one has the higher fence, and no two claims have the same.
 fn fences_grow(history: &History, judgement: &mut Judgement) {
     let mut by_job: BTreeMap<&String, Vec<_>> = BTreeMap::new();
     for (fence, licenses) in history.licenses() {
@@ -166,7 +166,7 @@ fn fences_grow(history: &History, judgement: &mut Judgement) {
     }
 }
 
-/// Every attempt of a firing but the newest is filed, numbered from 1, with a lower fence each.
+/// All attempts of a firing except the newest are recorded as superseded, numbered from 1, with growing fences.
 fn attempts_are_gapless(history: &History, judgement: &mut Judgement) {
     let mut filed: BTreeMap<i64, BTreeMap<u32, i64>> = BTreeMap::new();
     for attempt in &history.attempts {
@@ -193,11 +193,11 @@ fn attempts_are_gapless(history: &History, judgement: &mut Judgement) {
     }
     for orphan in filed.into_keys() {
         judgement
-            .breach("attempts are gapless", format_args!("attempts of row {orphan}, which is not there"));
+            .breach("attempts are gapless", format_args!("attempts of row {orphan}, which does not exist"));
     }
 }
 
-/// After the heal every firing has ended, in a state that its past allows.
+/// After the end of all faults every firing has ended, in a state that its history allows.
 fn states_are_legal(history: &History, judgement: &mut Judgement) {
     let ended: BTreeSet<(i64, EffectKind)> =
         history.effects.iter().map(|effect| (effect.fence, effect.kind)).collect();
@@ -205,7 +205,7 @@ fn states_are_legal(history: &History, judgement: &mut Judgement) {
         let place = format!("{} {} is {}({})", row.job, row.scheduled_at, row.state, row.reason);
         let legal = match row.state.as_str() {
             "succeeded" | "failed" => row.fence.is_some() || row.reason == "expired",
-            // In the queue, or by its owner.
+            // Cancelled in the queue, or by its owner.
             "cancelled" => row.fence.is_some() == (row.attempt > 0),
             "lost" => row.delivery == "at_most_once",
             "skipped" => row.attempt == 0 && !row.reason.is_empty(),
@@ -216,7 +216,7 @@ fn states_are_legal(history: &History, judgement: &mut Judgement) {
         }
         let fence = row.fence.unwrap_or_default();
         if row.state == "succeeded" && !ended.contains(&(fence, EffectKind::End)) {
-            judgement.breach("states are legal", format_args!("{place}, and its work never came to its end"));
+            judgement.breach("states are legal", format_args!("{place}, but its run has no end"));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Lock hygiene: nobody deletes or renews a lock that is not his, and none lives too long.
+//! Invariants of the locks: only the holder deletes or renews a lock, and no lock lives too long.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -8,10 +8,10 @@ use chrono::{DateTime, Utc};
 use super::witness::{LockAct, LockEvent, LockTerms, Witness};
 use super::{History, Judgement};
 
-/// The machine's own delays, between a decision of a client and the server's clock.
+/// Allowed for the machine's delays between a client's decision and the server's time.
 const SLACK: Duration = Duration::from_millis(100);
 
-/// One hold of a lock, from its taking on.
+/// One hold of a lock, from its acquisition.
 #[derive(Clone, Debug)]
 struct Hold {
     token: String,
@@ -28,9 +28,9 @@ pub(super) struct Missed {
     pub(super) at: DateTime<Utc>,
 }
 
-/// What the events amount to.
+/// What the events show.
 #[derive(Debug, Default)]
-struct Story {
+struct Replay {
     holds: Vec<Hold>,
     missed: Vec<Missed>,
     foreign: Vec<(&'static str, String)>,
@@ -51,7 +51,7 @@ fn foreign(history: &History, judgement: &mut Judgement, invariant: &'static str
     }
 }
 
-/// A renewal whose answer was lost is made again, so only holds whose messages all arrived are counted.
+/// A renewal whose answer was lost is repeated, so only holds without lost messages are checked.
 pub(super) fn renewals_stay_below_the_cap(history: &History, judgement: &mut Judgement) {
     let Some(terms) = history.witness.lock_terms else { return };
     for hold in replay(&history.witness).holds {
@@ -61,8 +61,8 @@ pub(super) fn renewals_stay_below_the_cap(history: &History, judgement: &mut Jud
     }
 }
 
-/// A request that waited on the way can move the expiry that much later, and no more than a ttl: by
-/// then the lock is gone.
+/// A request that was delayed can move the expiry later by the delay, at most by one ttl: after that the lock has
+/// expired.
 pub(super) fn no_lock_outlives_its_longest_life(history: &History, judgement: &mut Judgement) {
     let Some(terms) = history.witness.lock_terms else { return };
     for hold in replay(&history.witness).holds {
@@ -73,7 +73,7 @@ pub(super) fn no_lock_outlives_its_longest_life(history: &History, judgement: &m
     }
 }
 
-/// Releases that came too late, of tokens that had held their lock.
+/// Releases that came too late. Their tokens had held the lock before.
 pub(super) fn missed_releases(witness: &Witness) -> Vec<Missed> {
     replay(witness).missed
 }
@@ -88,28 +88,28 @@ fn disturbed(witness: &Witness, hold: &Hold) -> bool {
     process.is_none_or(|process| process.was_cut(taken_at, until) || process.was_frozen(taken_at, until))
 }
 
-/// Who holds what, as far as it is known.
+/// Which locks a server holds, as far as it is known.
 #[derive(Debug, Default)]
 struct Server {
     /// The newest hold of each key, as an index; `None` where the key is known to be free.
     holders: BTreeMap<String, Option<usize>>,
-    /// Keys that are not listed are known to be free.
+    /// Whether the keys that are not listed are known to be free.
     known: bool,
 }
 
-fn replay(witness: &Witness) -> Story {
-    let mut story = Story::default();
+fn replay(witness: &Witness) -> Replay {
+    let mut replay = Replay::default();
     let mut servers: BTreeMap<u16, Server> = BTreeMap::new();
     let mut released = BTreeSet::new();
     for (number, event) in witness.locks.iter().enumerate() {
         let server = servers.entry(event.server).or_default();
         let holder = server.holders.get(&event.key).copied();
         let index = holder.flatten();
-        let own = index.is_some_and(|index| story.holds[index].token == event.token);
-        // A key of which nothing was seen yet may hold anything.
+        let own = index.is_some_and(|index| replay.holds[index].token == event.token);
+        // A key without any event yet may have any holder.
         let foreign = !own && (holder.is_some() || server.known);
         let stranger = || {
-            let holder = index.map_or("nobody", |index| &*story.holds[index].token);
+            let holder = index.map_or("nobody", |index| &*replay.holds[index].token);
             let same = |other: &&LockEvent| {
                 other.server == event.server && (other.key == event.key || other.key.is_empty())
             };
@@ -119,40 +119,40 @@ fn replay(witness: &Witness) -> Story {
         };
         match event.act {
             LockAct::Taken(ttl) => {
-                server.holders.insert(event.key.clone(), Some(story.holds.len()));
+                server.holders.insert(event.key.clone(), Some(replay.holds.len()));
                 let (token, taken_at) = (event.token.clone(), event.at);
-                story.holds.push(Hold { token, taken_at, until: taken_at + ttl, renewals: 0 });
+                replay.holds.push(Hold { token, taken_at, until: taken_at + ttl, renewals: 0 });
             }
-            LockAct::Renewed(_) if foreign => story.foreign.push(("no foreign renewal", stranger())),
+            LockAct::Renewed(_) if foreign => replay.foreign.push(("no foreign renewal", stranger())),
             LockAct::Renewed(ttl) => {
                 if let Some(index) = index {
-                    let hold = &mut story.holds[index];
+                    let hold = &mut replay.holds[index];
                     hold.renewals += 1;
                     hold.until = hold.until.max(event.at + ttl);
                 }
             }
-            LockAct::Released if foreign => story.foreign.push(("no foreign delete", stranger())),
+            LockAct::Released if foreign => replay.foreign.push(("no foreign delete", stranger())),
             LockAct::Released => {
                 if let Some(index) = index {
-                    story.holds[index].until = event.at;
+                    replay.holds[index].until = event.at;
                 }
                 released.insert(event.token.clone());
                 server.holders.insert(event.key.clone(), None);
             }
             LockAct::LeftAlone => {
-                let had = story.holds.iter().rfind(|hold| hold.token == event.token);
-                // A lock that is still there is an acquisition that was sent twice.
+                let had = replay.holds.iter().rfind(|hold| hold.token == event.token);
+                // If the lock is still there, this was not a release but a second try of the acquisition.
                 let gone = |hold: &&Hold| !own || hold.until <= event.at;
                 if let Some(hold) = had.filter(gone).filter(|hold| !released.contains(&hold.token)) {
                     let (token, taken_at) = (event.token.clone(), hold.taken_at);
-                    story.missed.push(Missed { token, taken_at, at: event.at });
+                    replay.missed.push(Missed { token, taken_at, at: event.at });
                 }
             }
             LockAct::Forgotten => *server = Server { known: true, ..Server::default() },
             LockAct::Unwatched => *server = Server::default(),
         }
     }
-    story
+    replay
 }
 
 #[cfg(test)]

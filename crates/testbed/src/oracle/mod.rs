@@ -1,5 +1,5 @@
-//! An independent judge of what happened: from the rows of the ledger, the effects that jobs left
-//! outside it, the timetable, and what witnesses saw meanwhile. It shares no code with the product.
+//! An independent check of what happened. Its input is the ledger's rows, the effects that jobs wrote outside the
+//! ledger, the timetable, and what was recorded from outside meanwhile. It shares no code with the product.
 
 mod alarms;
 mod history;
@@ -16,12 +16,12 @@ pub use witness::{Change, LockAct, LockEvent, LockTerms, ReplicaProcess, Witness
 use std::fmt;
 use std::time::Duration;
 
-/// What the judge found.
+/// The result of the check.
 #[derive(Clone, Debug, Default)]
 pub struct Judgement {
-    /// Every breach of an invariant, in words.
+    /// Every violation of an invariant.
     pub breaches: Vec<Breach>,
-    /// What was counted on the way.
+    /// What was counted.
     pub counts: Counts,
 }
 
@@ -30,14 +30,14 @@ pub struct Judgement {
 pub struct Breach {
     /// Which invariant.
     pub invariant: &'static str,
-    /// Where, with what was seen.
+    /// Where, and the values that show it.
     pub what: String,
 }
 
-/// What a history holds, to tell a thorough one from an empty one.
+/// Counts of a history. They show whether it contains enough to prove anything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Firings the timetable asks for.
+    /// Firings that the timetable requires.
     pub due: usize,
     /// Rows in the ledger.
     pub rows: usize,
@@ -45,13 +45,13 @@ pub struct Counts {
     pub starts: usize,
     /// Attempts beyond the first: takeovers and retries.
     pub repeats: usize,
-    /// Starts that no attempt of the ledger licenses, and second starts of one attempt.
+    /// Starts without an attempt in the ledger, and second starts of one attempt.
     pub doubled: usize,
     /// Firings without a row.
     pub missing: usize,
-    /// Runs that another replica took over from an owner that was gone.
+    /// Runs that another replica took over because the owner was gone.
     pub takeovers: usize,
-    /// From a heal to the last row of what was due by then, in the slowest case.
+    /// The longest time from the end of all faults until every firing that was due by then had its row.
     pub slowest_recovery: Option<Duration>,
 }
 

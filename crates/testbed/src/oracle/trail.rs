@@ -1,5 +1,5 @@
-//! What the changes of the rows tell: ends are final, states follow one another as they may, and a
-//! heal is followed by rows.
+//! Invariants of the changes of rows: ends are final, only allowed changes of state occur, and after the end of all
+//! faults the missing rows are written in time.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::{History, Judgement};
 
 const ENDED: [&str; 4] = ["succeeded", "failed", "cancelled", "skipped"];
 
-/// A row that has ended never changes again, whoever comes late.
+/// A row that has ended never changes again, also not by a late owner.
 pub(super) fn ends_are_final(history: &History, judgement: &mut Judgement) {
     for change in &history.witness.changes {
         if change.from.as_deref().is_some_and(|from| ENDED.contains(&from)) {
@@ -19,7 +19,7 @@ pub(super) fn ends_are_final(history: &History, judgement: &mut Judgement) {
     }
 }
 
-/// From state to state as the ledger's picture shows it; a new fence only with a claim.
+/// States change only as the diagram of the ledger shows, and only a claim changes the fence.
 pub(super) fn states_follow_one_another(history: &History, judgement: &mut Judgement) {
     for change in &history.witness.changes {
         if !may_follow(change) {
@@ -37,38 +37,39 @@ fn may_follow(change: &Change) -> bool {
         ("queued", "running") => fence > fence_before,
         ("queued", "queued" | "skipped" | "failed" | "cancelled") => same_fence,
         ("running", "running" | "queued" | "succeeded" | "failed" | "cancelled" | "lost") => same_fence,
-        // The one late result of a run that was given up.
+        // The owner's own late result replaces `lost`.
         ("lost", "succeeded" | "failed" | "cancelled") => same_fence,
-        // What had ended before is the other invariant's.
+        // Changes after an end are checked by the invariant "ends are final".
         (from, _) => ENDED.contains(&from),
     }
 }
 
-/// What was due when everything was whole again has its row in time.
+/// Every firing that was due when all faults ended has its row in time.
 pub(super) fn recovery_keeps_its_bound(history: &History, judgement: &mut Judgement) {
     let bound = TimeDelta::from_std(history.witness.recovery_bound).unwrap_or(TimeDelta::MAX);
-    for (job, instant, healed, born) in late_births(history) {
-        let late = born.is_none_or(|born| born > healed + bound);
+    for (job, instant, healed, written) in late_rows(history) {
+        let late = written.is_none_or(|written| written > healed + bound);
         if late {
             judgement.breach(
                 "recovery keeps its bound",
-                format_args!("{job} {instant}, healed at {healed}, has its row since {born:?}"),
+                format_args!("{job} {instant}, healed at {healed}, has its row since {written:?}"),
             );
         }
     }
 }
 
-/// From a heal to the last row of what was due by then, in the slowest case.
+/// The longest time from the end of all faults until every firing that was due by then had its row.
 pub(super) fn slowest_recovery(history: &History) -> Option<TimeDelta> {
-    let of_each = late_births(history).into_iter().filter_map(|(_, _, healed, born)| Some(born? - healed));
+    let of_each =
+        late_rows(history).into_iter().filter_map(|(_, _, healed, written)| Some(written? - healed));
     (!history.witness.heals.is_empty()).then(|| of_each.max().unwrap_or_default())
 }
 
-type Birth<'h> = (&'h str, DateTime<Utc>, DateTime<Utc>, Option<DateTime<Utc>>);
+type LateRow<'h> = (&'h str, DateTime<Utc>, DateTime<Utc>, Option<DateTime<Utc>>);
 
-/// Firings that were due at a heal and had no row yet, with the moment they got it.
-fn late_births(history: &History) -> Vec<Birth<'_>> {
-    let births: BTreeMap<i64, DateTime<Utc>> = history
+/// Firings that were due at a heal and had no row yet, with the moment when the row was written.
+fn late_rows(history: &History) -> Vec<LateRow<'_>> {
+    let written_at: BTreeMap<i64, DateTime<Utc>> = history
         .witness
         .changes
         .iter()
@@ -76,14 +77,14 @@ fn late_births(history: &History) -> Vec<Birth<'_>> {
         .map(|change| (change.row, change.at))
         .collect();
     let rows: BTreeMap<_, _> =
-        history.rows.iter().map(|row| ((&*row.job, row.scheduled_at), births.get(&row.id))).collect();
+        history.rows.iter().map(|row| ((&*row.job, row.scheduled_at), written_at.get(&row.id))).collect();
     let mut late = Vec::new();
     for healed in &history.witness.heals {
         for timetable in &history.timetables {
             for instant in timetable.instants().take_while(|instant| instant <= healed) {
-                let born = rows.get(&(&*timetable.job, instant)).copied().flatten().copied();
-                if born.is_none_or(|born| born > *healed) {
-                    late.push((&*timetable.job, instant, *healed, born));
+                let written = rows.get(&(&*timetable.job, instant)).copied().flatten().copied();
+                if written.is_none_or(|written| written > *healed) {
+                    late.push((&*timetable.job, instant, *healed, written));
                 }
             }
         }

@@ -1,35 +1,35 @@
-//! Passed, failed, or too little seen to tell.
+//! The verdict: passed, failed, or inconclusive.
 
 use std::fmt;
 
 use super::Judgement;
 
-/// What a run under faults has met, counted from what replicas and rows say.
+/// How often each kind of trouble occurred in a run under faults, counted from log lines and rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sights {
-    /// Runs that another replica took over from an owner that was gone.
+    /// Runs that another replica took over because the owner was gone.
     pub takeovers: usize,
-    /// Results that came after someone had taken over, and were refused.
+    /// Results that came after another owner had taken over, and were refused.
     pub stale: usize,
     /// Requests to the ledger whose answer never came.
     pub unknown: usize,
-    /// Second runs that the lock let through and the ledger refused.
+    /// Second runs that the lock allowed and the ledger refused.
     pub overlaps: usize,
 }
 
-/// What a run has proved.
+/// What a run under faults proves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Every invariant held, and every kind of trouble was met.
+    /// Every invariant held, and every kind of trouble occurred.
     Passed,
     /// An invariant does not hold.
     Failed,
-    /// Nothing broke, but these were never met.
+    /// Every invariant held, but these kinds of trouble never occurred.
     Inconclusive(Vec<&'static str>),
 }
 
 impl Sights {
-    /// What was never met. A history without it says nothing about it.
+    /// The kinds of trouble that never occurred. Without them the run proves nothing about them.
     #[must_use]
     pub fn lacks(&self) -> Vec<&'static str> {
         let Self { takeovers, stale, unknown, overlaps } = *self;
@@ -44,7 +44,7 @@ impl Sights {
 }
 
 impl Judgement {
-    /// What it amounts to, for a run that met this.
+    /// The verdict, for a run in which this trouble occurred.
     #[must_use]
     pub fn verdict(&self, met: &Sights) -> Verdict {
         match met.lacks() {

@@ -1,18 +1,18 @@
-//! What was seen from outside while it happened: every change of a row, every move of a lock, what the
-//! replicas said aloud, and when the servers were whole again.
+//! What was recorded from outside while it happened: every change of a row, every change of a lock, the warnings of
+//! the replicas, and when all faults had ended.
 
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-/// One change of a firing's row, as a trigger of the test's own in the database saw it.
+/// One change of a firing's row, recorded by a trigger that the test has added to the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     /// The row's number.
     pub row: i64,
     /// When.
     pub at: DateTime<Utc>,
-    /// The state before; `None` when the row came into being.
+    /// The state before; `None` when the row was inserted.
     pub from: Option<String>,
     /// The state after; `None` when the row was deleted.
     pub to: Option<String>,
@@ -22,35 +22,35 @@ pub struct Change {
     pub fence: Option<i64>,
 }
 
-/// One move of a lock, as the lock's server saw it.
+/// One change of a lock, as the lock's server saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockEvent {
     /// Which server: after a failover there are two.
     pub server: u16,
     /// When, by the server's clock.
     pub at: DateTime<Utc>,
-    /// The lock's key; empty where it is about all of them.
+    /// The lock's key; empty for an event about all locks.
     pub key: String,
-    /// Who asked; empty where nobody did.
+    /// The token of the request; empty where there was no request.
     pub token: String,
     /// What was done.
     pub act: LockAct,
 }
 
-/// What can be done to a lock.
+/// What happened to a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockAct {
-    /// It was set for so long.
+    /// It was set, with this ttl.
     Taken(Duration),
-    /// Its expiry was moved: so long from now.
+    /// Its expiry was set to this time from now.
     Renewed(Duration),
     /// It was deleted.
     Released,
-    /// A script that may have taken, renewed or deleted it looked, and left it alone.
+    /// A script that can take or delete it read it, and changed nothing.
     LeftAlone,
-    /// The server has forgotten every lock.
+    /// The server has lost all locks.
     Forgotten,
-    /// From here on it is not known who holds what: the watch had a gap, or the server another past.
+    /// From here on it is not known which locks are held: the watch had a gap, or the server got other data.
     Unwatched,
 }
 
@@ -64,7 +64,7 @@ pub struct LockTerms {
 }
 
 impl LockTerms {
-    /// From the moment it is taken to its end at the latest: a third of the ttl for each renewal.
+    /// The longest life of a lock: the ttl, and a third of it for each renewal.
     pub(super) fn longest_life(self) -> Duration {
         self.ttl + self.ttl / 3 * self.max_renewals
     }
@@ -75,28 +75,28 @@ impl LockTerms {
 pub struct ReplicaProcess {
     /// Its name in tokens and rows.
     pub instance: String,
-    /// When it was killed without a word, if it was.
+    /// When it was killed, if it was.
     pub killed_at: Option<DateTime<Utc>>,
-    /// Its warnings and errors, as it wrote them.
+    /// The lines of its warnings and errors.
     pub alarms: Vec<String>,
-    /// When its words to the lock's server, or the answers, may have been lost or late.
+    /// When messages between it and the lock's server may have been lost or late.
     pub cut: Vec<(DateTime<Utc>, DateTime<Utc>)>,
-    /// When it stood still.
+    /// When it was frozen.
     pub frozen: Vec<(DateTime<Utc>, DateTime<Utc>)>,
 }
 
 impl ReplicaProcess {
-    /// Whether its messages were lost or late in some part of this time.
+    /// Whether messages may have been lost or late in some part of this time.
     pub(super) fn was_cut(&self, from: DateTime<Utc>, until: DateTime<Utc>) -> bool {
         overlaps(&self.cut, from, until)
     }
 
-    /// Whether it stood still in some part of this time.
+    /// Whether it was frozen in some part of this time.
     pub(super) fn was_frozen(&self, from: DateTime<Utc>, until: DateTime<Utc>) -> bool {
         overlaps(&self.frozen, from, until)
     }
 
-    /// Whether it had the time to say something about what happened at `at`.
+    /// Whether it lived long enough to log something about an event at `at`.
     pub(super) fn could_speak_after(&self, at: DateTime<Utc>, patience: Duration) -> bool {
         self.killed_at.is_none_or(|killed| killed > at + patience)
     }
@@ -106,20 +106,20 @@ fn overlaps(spans: &[(DateTime<Utc>, DateTime<Utc>)], from: DateTime<Utc>, until
     spans.iter().any(|(begin, end)| *begin <= until && from <= *end)
 }
 
-/// All of it.
+/// Everything that was recorded.
 #[derive(Clone, Debug, Default)]
 pub struct Witness {
-    /// Every change of every row, in order. Empty where nobody watched.
+    /// Every change of every row, in order. Empty if nothing was recorded.
     pub changes: Vec<Change>,
-    /// Every move of every lock, in order for each server. Empty where nobody watched.
+    /// Every change of every lock, in order for each server. Empty if nothing was recorded.
     pub locks: Vec<LockEvent>,
     /// How long those locks may live.
     pub lock_terms: Option<LockTerms>,
     /// Every process there has been.
     pub processes: Vec<ReplicaProcess>,
-    /// When everything was whole again, each time.
+    /// Each moment when all faults had ended.
     pub heals: Vec<DateTime<Utc>>,
-    /// How long after a heal each firing that was due by then must have its row.
+    /// The limit for recovery: after a heal, each firing that was due by then must have its row within this time.
     pub recovery_bound: Duration,
 }
 
@@ -129,7 +129,7 @@ impl Witness {
         self.processes.iter().find(|process| process.instance == instance)
     }
 
-    /// The process that made this token, whose first part is its name.
+    /// The process that made this token. A token begins with the name of its process.
     pub(super) fn process_of_token(&self, token: &str) -> Option<&ReplicaProcess> {
         self.process(token.split('|').next()?)
     }

@@ -1,4 +1,4 @@
-//! A PgBouncer of the test's own before a private PostgreSQL: transaction mode, loopback, gone with its owner.
+//! A private PgBouncer in front of a private PostgreSQL: transaction mode, loopback, ended on drop.
 
 use std::fs;
 use std::os::unix::fs::chown;
@@ -13,10 +13,11 @@ use tempfile::TempDir;
 use super::template::{run, server_user};
 use super::{PATIENCE, PrivatePostgres, free_port, text};
 
-/// Fewer than the clients that tests open: who has a transaction open waits for nobody, all others share.
+/// The number of server sessions. It is smaller than the number of clients in the tests, so that clients have to
+/// share sessions.
 const SERVERS: usize = 8;
 
-/// A pooler in transaction mode: each transaction of a client may meet another session of the server.
+/// A pooler in transaction mode: each transaction of a client may get another session of the server.
 #[derive(Debug)]
 pub struct PrivatePgBouncer {
     home: TempDir,
@@ -26,7 +27,7 @@ pub struct PrivatePgBouncer {
 }
 
 impl PrivatePgBouncer {
-    /// Starts a pooler before `server` and waits until it answers.
+    /// Starts a pooler in front of `server` and waits until it answers.
     ///
     /// # Panics
     /// When `pgbouncer` is not installed, or does not come up.
@@ -35,7 +36,7 @@ impl PrivatePgBouncer {
         Self::configured(server, "")
     }
 
-    /// [`PrivatePgBouncer::before`], with further lines in its file.
+    /// Like [`PrivatePgBouncer::before`], with additional lines in its configuration.
     ///
     /// # Panics
     /// When `pgbouncer` is not installed, or does not come up.
@@ -59,10 +60,10 @@ impl PrivatePgBouncer {
         pooler
     }
 
-    /// The pooler that all tests of this process may share, before [`PrivatePostgres::shared`].
+    /// The pooler that all tests of this process may share, in front of [`PrivatePostgres::shared`].
     ///
-    /// It soon closes sessions that nobody uses. Each test has a database of its own, and the sessions that
-    /// hundreds of finished tests leave would use up what the server allows.
+    /// It soon closes idle sessions. Each test has a database of its own, and the sessions of hundreds of finished
+    /// tests would exceed the server's limit.
     #[must_use]
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<PrivatePgBouncer> = OnceLock::new();
@@ -75,17 +76,17 @@ impl PrivatePgBouncer {
         self.port
     }
 
-    /// The way through the pooler to a database of its server.
+    /// The URL of a database of the server, through the pooler.
     ///
     /// # Panics
-    /// When this is no URL.
+    /// When `database` is not a URL.
     #[must_use]
     pub fn url_of(&self, database: &str) -> String {
-        let (_, name) = database.rsplit_once('/').unwrap_or_else(|| panic!("{database} is no URL"));
+        let (_, name) = database.rsplit_once('/').unwrap_or_else(|| panic!("{database} is not a URL"));
         format!("postgres://postgres@127.0.0.1:{}/{name}", self.port)
     }
 
-    /// What the pooler says it is.
+    /// The pooler's own text about its version.
     #[must_use]
     pub fn version() -> String {
         text(run(Command::new(binary()).arg("--version"))).lines().next().unwrap_or_default().to_owned()
@@ -94,7 +95,7 @@ impl PrivatePgBouncer {
     /// Kills it, with all connections on both sides.
     pub fn stop(&self) {
         if let Some(mut keeper) = self.lock().take() {
-            // Its keeper ends it at the end of its input.
+            // The shell ends the pooler when its input ends.
             drop(keeper.stdin.take());
             keeper.wait().unwrap_or_else(|e| panic!("cannot wait for pgbouncer: {e}"));
         }
@@ -115,8 +116,8 @@ impl PrivatePgBouncer {
         }
     }
 
-    /// A shell that ends the pooler when its input ends (with this value, or with the process of the test), and
-    /// itself only when the port is free again.
+    /// A shell that ends the pooler when its input ends: when this value is dropped or the test process ends. The
+    /// shell itself exits only when the port is free again.
     fn launch(&self) -> Child {
         const KEEPER: &str = r#""$1" "$2" > "$3" 2>&1 & read -r _; kill -KILL $!; wait"#;
         let mut command = Command::new("sh");
@@ -150,7 +151,7 @@ impl Drop for PrivatePgBouncer {
     }
 }
 
-/// Debian puts it where only root's PATH leads.
+/// Debian installs it in a directory that is only in root's PATH.
 fn binary() -> PathBuf {
     let usual = PathBuf::from("/usr/sbin/pgbouncer");
     let path = std::env::var_os("PATH").unwrap_or_default();

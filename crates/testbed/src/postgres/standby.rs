@@ -1,4 +1,4 @@
-//! A streaming standby: what takes over when the primary is gone, with all of its rows or without the last.
+//! A streaming standby. It can take over from a primary, with all of its rows or without the last ones.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::process::CommandExt as _;
@@ -9,14 +9,14 @@ use super::{PATIENCE, PrivatePostgres};
 use crate::wait_until_blocking;
 
 impl PrivatePostgres {
-    /// Where it listens.
+    /// Its address.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.port()).into()
     }
 
-    /// Starts a standby of this server that streams from `source`: this server, or a proxy before it
-    /// that can hold the stream back. It takes reads, and has replayed all that was there.
+    /// Starts a standby of this server. It streams from `source`: this server, or a proxy in front of it that can
+    /// delay the stream. When this returns, it accepts reads and has replayed everything up to its start.
     ///
     /// # Panics
     /// When it does not come up.
@@ -33,14 +33,14 @@ impl PrivatePostgres {
                 copy.uid(user.uid).gid(user.gid);
             }
             copy.args(["-h", "127.0.0.1", "-U", "postgres", "-p", &self.port().to_string()]);
-            // With the file that makes it a standby, and without waiting for the next checkpoint.
+            // It writes the file that makes the copy a standby, and does not wait for the next checkpoint.
             run(copy.args(["-R", "-c", "fast", "--no-sync", "-D"]).arg(data).current_dir("/"));
         });
         standby.wait_replayed(&self.log_position());
         standby
     }
 
-    /// Up to where this server has written its log.
+    /// The position up to which this server has written its log.
     ///
     /// # Panics
     /// When it is a standby.
@@ -62,10 +62,10 @@ impl PrivatePostgres {
         });
     }
 
-    /// From now on this server acknowledges no commit that a standby has not on its disk.
+    /// Makes replication synchronous: this server acknowledges a commit only when a standby has it on disk.
     ///
     /// # Panics
-    /// When there is no standby that streams.
+    /// When no standby streams from it.
     pub fn replicate_synchronously(&self) {
         self.sql("ALTER SYSTEM SET synchronous_standby_names = '*'");
         self.sql("SELECT pg_reload_conf()");
@@ -77,10 +77,10 @@ impl PrivatePostgres {
         });
     }
 
-    /// Makes a primary of this standby, with what it has received. Returns when it takes writes.
+    /// Promotes this standby to a primary, with the data that it has received. Returns when it accepts writes.
     ///
     /// # Panics
-    /// When it is none, or does not become one.
+    /// When it is not a standby, or is not promoted.
     pub fn promote(&self) {
         assert_eq!(self.sql("SELECT pg_promote(true, 30)"), "t", "the standby was not promoted");
     }

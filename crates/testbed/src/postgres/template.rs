@@ -1,4 +1,4 @@
-//! An initialised database directory, made once per build and copied for every server.
+//! An initialised database directory. It is made once per build and copied for every server.
 
 use std::fs::{self, File};
 use std::os::unix::fs::chown;
@@ -8,14 +8,14 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-/// PostgreSQL refuses to run as root, so root lends it to another user.
+/// The user of the server when the test runs as root, because PostgreSQL refuses to run as root.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ServerUser {
     pub(super) uid: u32,
     pub(super) gid: u32,
 }
 
-/// Copies the initialised directory, making it first if this build has none yet.
+/// Copies the initialised directory. Makes it first, if this build has none yet.
 pub(super) fn copy_template(data: &Path, user: Option<ServerUser>) {
     let cache = cache_folder();
     let owner = user.map_or("own".to_owned(), |user| user.uid.to_string());
@@ -30,7 +30,7 @@ pub(super) fn copy_template(data: &Path, user: Option<ServerUser>) {
 }
 
 pub(super) fn initialise(template: &Path, user: Option<ServerUser>) {
-    // The server's user may not reach the build's folder, so it works in one of its own.
+    // The server's user may have no access to the build's folder, so it works in a folder of its own.
     let workshop =
         TempDir::with_prefix("runner-initdb-").unwrap_or_else(|e| panic!("no temporary directory: {e}"));
     let mut initdb = Command::new(program("initdb"));
@@ -54,7 +54,7 @@ pub(super) fn initialise(template: &Path, user: Option<ServerUser>) {
     if template.exists() {
         fs::remove_dir_all(template).unwrap_or_else(|e| panic!("cannot remove a broken template: {e}"));
     }
-    // Complete under its final name, or not there at all.
+    // Renamed at the end, so that a directory with the final name is always complete.
     let beside = template.with_extension("new");
     run(Command::new("rm").arg("-rf").arg(&beside));
     run(Command::new("cp").arg("-a").arg(&fresh).arg(&beside));
@@ -99,7 +99,7 @@ pub(super) fn server_user() -> Option<ServerUser> {
     }
 }
 
-/// Where PostgreSQL's programs are: the newest version of Debian's layout, or PATH.
+/// The path of a program of PostgreSQL: the newest version in Debian's layout, or PATH.
 pub fn program(name: &str) -> PathBuf {
     let mut versions: Vec<PathBuf> = fs::read_dir("/usr/lib/postgresql")
         .map(|entries| entries.flatten().map(|entry| entry.path()).collect())

@@ -1,4 +1,4 @@
-//! What a command finds in its environment.
+//! The environment variables of a command.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -22,7 +22,7 @@ const NAMES: [&str; 8] = [
     "RUNNER_IDEMPOTENCY_KEY",
 ];
 
-/// Whether the runner alone decides what `name` says.
+/// Whether only the runner sets the variable `name`.
 pub(super) fn is_ours(name: &str) -> bool {
     name.starts_with(SETTINGS) || NAMES.contains(&name)
 }
@@ -48,14 +48,14 @@ pub(super) fn of_run(ctx: &JobContext) -> [(&'static str, String); 8] {
 pub(super) struct Withheld(BTreeSet<OsString>);
 
 impl Withheld {
-    /// `secrets`, and every setting of the runner that stands in the environment now; this process
-    /// never changes its own.
+    /// `secrets`, and every setting of the runner that is in the environment now. This process never changes
+    /// its own environment.
     pub(super) fn new(secrets: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         let settings = std::env::vars_os().map(|(name, _)| name).filter(|name| is_setting(name));
         Self(secrets.into_iter().map(Into::into).chain(settings).collect())
     }
 
-    /// Takes the names out of what `process` inherits.
+    /// Removes the names from what `process` inherits.
     pub(super) fn from(&self, process: &mut Command) {
         self.0.iter().for_each(|name| {
             process.env_remove(name);

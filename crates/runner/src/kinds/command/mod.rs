@@ -13,9 +13,9 @@ pub use params::CommandParams;
 
 /// Runs a program.
 ///
-/// It is handed which run it is in its environment, has no input, and what it prints is kept for
-/// the ledger. Exit status 0 is success, any other end means "retry", and a program that cannot be
-/// executed means "fail". When [`run`](Job::run) returns, nothing of the command is left.
+/// Environment variables tell the program which run it is. It has no input. The ledger keeps what it
+/// prints. Exit status 0 is success, any other end means "retry", and a program that cannot be executed
+/// means "fail". When [`run`](Job::run) returns, no process of the command is left.
 #[derive(Clone, Debug)]
 pub struct Command {
     params: CommandParams,
@@ -37,7 +37,8 @@ impl Command {
     }
 
     fn ward(&self, ctx: &JobContext) -> Result<Ward, JobError> {
-        // The warden starts the command with its own environment: made here, it never travels.
+        // The command inherits the warden's environment. It is set here, so the values are never sent over
+        // the pipe.
         let mut process = self.warden.process();
         self.withheld.from(&mut process);
         process.envs(&self.params.env).envs(environment::of_run(ctx));
@@ -47,7 +48,7 @@ impl Command {
 
 impl Job for Command {
     /// # Cancel safety
-    /// Dropping the future ends the command as a cancellation does, but does not wait for that.
+    /// Dropping the future ends the command as a cancellation does, but does not wait for its end.
     async fn run(&self, ctx: &JobContext) -> Result<(), JobError> {
         if ctx.is_cancelled() {
             return Err(JobError::retry("asked to stop before the command was started"));
@@ -67,10 +68,10 @@ fn verdict(ended: &CommandEnd, ctx: &JobContext) -> Result<(), JobError> {
     let status = ended.status;
     if ended.left_behind > 0 {
         let count = ended.left_behind;
-        tracing::warn!(job = %ctx.job(), count, "the command left processes behind, which were ended");
+        tracing::warn!(job = %ctx.job(), count, "the command exited and left processes running; they were ended");
     }
     if ended.licence_ended {
-        let why = "nobody kept the run's leases, so the warden ended the command";
+        let why = "the runner did not renew the run's leases in time, so the warden ended the command";
         return Err(JobError::retry(format!("{why} ({status})")));
     }
     match status {
@@ -79,8 +80,8 @@ fn verdict(ended: &CommandEnd, ctx: &JobContext) -> Result<(), JobError> {
     }
 }
 
-/// Leaves what was printed in the run's context however the run ends, also when it is dropped: a
-/// command that had to be killed has most need to be read.
+/// Stores what was printed in the run's context, however the run ends, also when it is dropped: the output
+/// matters most when the command was killed.
 struct CommandOutput<'a> {
     capture: Capture,
     ctx: &'a JobContext,

@@ -78,7 +78,7 @@ impl<'de> Visitor<'de> for ArgvVisitor {
     fn visit_str<E: de::Error>(self, _line: &str) -> Result<Vec<String>, E> {
         Err(E::custom(
             "expected an array of strings such as [\"/usr/local/bin/reconcile\", \"--all\"]; \
-             no shell reads it, but one can be named: [\"sh\", \"-c\", \"…\"]",
+             no shell runs it; to use one, write [\"sh\", \"-c\", \"…\"]",
         ))
     }
 }
@@ -87,7 +87,7 @@ fn env<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, St
     let env = BTreeMap::<String, String>::deserialize(deserializer)?;
     for (name, value) in &env {
         if name.is_empty() || name.contains(['=', '\0']) {
-            return Err(D::Error::custom(format_args!("{name:?} cannot name an environment variable")));
+            return Err(D::Error::custom(format_args!("{name:?} is not a name for an environment variable")));
         }
         if value.contains('\0') {
             return Err(D::Error::custom(format_args!("the value of {name} cannot hold a NUL")));
@@ -102,7 +102,7 @@ fn env<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, St
 fn cwd<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PathBuf>, D::Error> {
     let cwd = String::deserialize(deserializer)?;
     if cwd.is_empty() || cwd.contains('\0') {
-        return Err(D::Error::custom("cwd is no path"));
+        return Err(D::Error::custom("cwd is not a path"));
     }
     Ok(Some(cwd.into()))
 }
@@ -144,15 +144,15 @@ mod tests {
             (r#"argv = [""]"#, "argv[0] is empty"),
             (r#"argv = ["a\u0000"]"#, "NUL"),
             (r#"argv = ["a", 5]"#, "expected a string"),
-            (r#"argv = "reconcile --all""#, "no shell reads it"),
+            (r#"argv = "reconcile --all""#, "no shell runs it"),
             ("argv = 5", "an array of strings such as"),
             ("argv = [\"a\"]\ncommand = \"b\"", "unknown field `command`"),
             ("argv = [\"a\"]\nenv = { A = 1 }", "expected a string"),
-            ("argv = [\"a\"]\nenv = { \"A=B\" = \"1\" }", "cannot name an environment variable"),
+            ("argv = [\"a\"]\nenv = { \"A=B\" = \"1\" }", "is not a name for an environment variable"),
             ("argv = [\"a\"]\nenv = { RUNNER_FENCE = \"1\" }", "set by the runner itself"),
             ("argv = [\"a\"]\nenv = { RUNNER__LOCK__URL = \"1\" }", "set by the runner itself"),
-            ("argv = [\"a\"]\ncwd = \"\"", "cwd is no path"),
-            ("argv = [\"a\"]\noutput_limit = \"1 meter\"", "is no size"),
+            ("argv = [\"a\"]\ncwd = \"\"", "cwd is not a path"),
+            ("argv = [\"a\"]\noutput_limit = \"1 meter\"", "is not a size"),
         ] {
             let refusal = read(text).unwrap_err();
             assert!(refusal.contains(words), "{text}: {refusal}");

@@ -1,4 +1,4 @@
-//! What a request carries: text as it is written, or a table or list as JSON.
+//! The body of a request: text as it is written, or a table or list as JSON.
 
 use std::fmt;
 
@@ -8,11 +8,11 @@ use toml::Value;
 
 use crate::config::hinted;
 
-/// The content of a request.
+/// The body of a request.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Content {
     pub(super) text: String,
-    /// What it is, unless the job's own headers say otherwise.
+    /// Its `Content-Type`, unless the job's own headers set another.
     pub(super) media_type: HeaderValue,
 }
 
@@ -46,7 +46,7 @@ fn json(value: Value) -> Result<serde_json::Value, String> {
         Value::String(text) => text.into(),
         Value::Integer(number) => number.into(),
         Value::Float(number) if !number.is_finite() => {
-            return Err(format!("{number} is no number that JSON can say"));
+            return Err(format!("JSON has no number {number}"));
         }
         Value::Float(number) => number.into(),
         Value::Boolean(truth) => truth.into(),
@@ -95,6 +95,6 @@ mod tests {
     #[test]
     fn what_cannot_be_sent_is_refused_with_words() {
         assert!(read("body = 5").unwrap_err().contains("text, or a table or a list"));
-        assert!(read("body = [nan]").unwrap_err().contains("no number that JSON can say"));
+        assert!(read("body = [nan]").unwrap_err().contains("JSON has no number"));
     }
 }

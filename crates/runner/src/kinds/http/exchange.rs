@@ -1,7 +1,7 @@
 //! One request and its answer, on a connection of its own.
 //!
-//! No connection is kept for the next request: one that the receiver closes in the same moment
-//! could not be told from a request that was lost, and would have to be guessed about.
+//! No connection is kept for the next request. The receiver may close a kept connection at the moment when we
+//! send, and then we could not know whether it received the request.
 
 use std::future::poll_fn;
 use std::io;
@@ -18,30 +18,30 @@ use super::params::HttpParams;
 use super::transport::Stream;
 use crate::job::Licence;
 
-/// The most that an answer's head may take; what is more is no answer.
+/// The largest head of an answer, in bytes. A larger one is an error.
 const LARGEST_HEAD: usize = 64 << 10;
 
-/// Why there is no answer. Nothing in it repeats a path, a query or a header.
+/// Why there is no answer. No text of it contains a path, a query or a header, which may be secret.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NoAnswer {
-    /// Nobody was reached.
+    /// No connection could be made.
     #[error("cannot connect to {target}")]
     Unreachable {
         target: String,
         #[source]
         error: io::Error,
     },
-    /// Somebody else may have the work by now.
+    /// Another replica may own the firing by now.
     #[error("the run's licence ended before the request was sent")]
     LicenceEnded,
-    /// The request may have arrived or not.
+    /// The request may or may not have arrived.
     #[error("no answer from {target}")]
     Broken {
         target: String,
         #[source]
         error: hyper::Error,
     },
-    /// It began to answer and did not come to the end.
+    /// The receiver began to answer and did not finish.
     #[error("{target} answered {status}, but its answer broke off")]
     Torn {
         target: String,
@@ -51,7 +51,7 @@ pub(super) enum NoAnswer {
     },
 }
 
-/// What the receiver said, without the body.
+/// The answer of the receiver, without the body.
 #[derive(Debug)]
 pub(super) struct Reply(Response<()>);
 
@@ -60,7 +60,7 @@ impl Reply {
         self.0.status()
     }
 
-    /// A header of it, if it is there once and text.
+    /// The first header of that name, if it is text.
     pub(super) fn header(&self, name: hyper::header::HeaderName) -> Option<&str> {
         self.0.headers().get(name)?.to_str().ok()
     }
@@ -69,7 +69,7 @@ impl Reply {
 /// Sends `request` and reads the answer to its end or to the limit of `kept`.
 ///
 /// # Cancel safety
-/// Dropping it closes the connection; the request may have been sent or not.
+/// Dropping it closes the connection; the request may or may not have been sent.
 pub(super) async fn exchange(
     params: &HttpParams,
     request: Request<String>,
@@ -81,18 +81,19 @@ pub(super) async fn exchange(
     let stream = params.transport.connect(&params.target).await;
     let stream = stream.map_err(|error| NoAnswer::Unreachable { target: target(), error })?;
     let (mut sender, connection) = client().handshake(TokioIo::new(stream)).await.map_err(broken)?;
-    // As late as can be: a process that was frozen until here must not send what is another's by now.
+    // Checked as late as possible: a process that was frozen until here must not send a request for a firing
+    // that another replica may own by now.
     if SystemBootClock.boot_now() >= licence.ends() {
         return Err(NoAnswer::LicenceEnded);
     }
-    let talk = async {
+    let request_and_answer = async {
         let response = sender.send_request(request).await.map_err(broken)?;
         let (head, body) = response.into_parts();
         let status = head.status;
         read(body, kept).await.map_err(|error| NoAnswer::Torn { target: target(), status, error })?;
         Ok(Reply(Response::from_parts(head, ())))
     };
-    along(connection, talk).await
+    drive(connection, request_and_answer).await
 }
 
 fn client() -> http1::Builder {
@@ -101,7 +102,7 @@ fn client() -> http1::Builder {
     client
 }
 
-/// Reads until the end, or until there is no room.
+/// Reads until the end, or until the limit is reached.
 async fn read(mut body: Incoming, kept: &mut Kept) -> Result<(), hyper::Error> {
     while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await.transpose()? {
         if frame.data_ref().is_some_and(|data| !kept.push(data)) {
@@ -111,17 +112,17 @@ async fn read(mut body: Incoming, kept: &mut Kept) -> Result<(), hyper::Error> {
     Ok(())
 }
 
-/// Drives `connection` for as long as `talk` needs it, in the same task: who drops one drops both.
-async fn along<T>(
+/// Drives `connection` while `work` uses it. Both are in one task, so dropping this drops both.
+async fn drive<T>(
     connection: http1::Connection<TokioIo<Box<dyn Stream>>, String>,
-    talk: impl Future<Output = T>,
+    work: impl Future<Output = T>,
 ) -> T {
-    let mut talk = std::pin::pin!(talk);
+    let mut work = std::pin::pin!(work);
     tokio::select! {
         biased;
-        said = &mut talk => return said,
-        // How it ended is told to the talk, which may still have to read what has arrived.
+        done = &mut work => return done,
+        // The connection is closed. `work` learns why, and may still have to read what has arrived.
         _ = connection => {}
     }
-    talk.await
+    work.await
 }

@@ -1,4 +1,4 @@
-//! Which statuses of an answer mean that the work is done.
+//! The statuses of an answer that count as success.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -7,7 +7,7 @@ use std::str::FromStr;
 use hyper::StatusCode;
 use serde::de::{self, Deserialize, Deserializer, SeqAccess, Visitor};
 
-/// A set of statuses: `200`, `"2xx"`, `"200-204"`, or a list of such.
+/// A set of statuses: `200`, `"2xx"`, `"200-204"`, or a list of these.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Expect(Vec<RangeInclusive<u16>>);
 
@@ -21,7 +21,7 @@ impl Expect {
         Self::range(status, status)
     }
 
-    /// Answers proper: what begins with 1 only announces one.
+    /// 1xx is left out: such a response is not final, a real answer follows it.
     fn range(from: u16, to: u16) -> Option<Self> {
         (from <= to && (200..=599).contains(&from) && to <= 599).then(|| Self(vec![from..=to]))
     }
@@ -52,9 +52,9 @@ impl FromStr for Expect {
     }
 }
 
-/// What is no status of an answer.
+/// Text or a number that is not a final status.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0} is no status: write 200, \"2xx\", \"200-204\" or a list of such, from 200 to 599")]
+#[error("{0} is not a status: write 200, \"2xx\", \"200-204\" or a list of these, from 200 to 599")]
 pub(super) struct NoStatus(String);
 
 impl<'de> Deserialize<'de> for Expect {
@@ -69,7 +69,7 @@ impl<'de> Visitor<'de> for ExpectVisitor {
     type Value = Expect;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a status such as 200, \"2xx\" or \"200-204\", or a list of such")
+        f.write_str("a status such as 200, \"2xx\" or \"200-204\", or a list of these")
     }
 
     fn visit_u64<E: de::Error>(self, status: u64) -> Result<Expect, E> {
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_status_is_refused_with_words() {
+    fn what_is_not_a_status_is_refused_with_a_hint() {
         for json in [
             "99",
             "100",
@@ -139,7 +139,7 @@ mod tests {
             "\"ok\"",
         ] {
             let refusal = read(json).unwrap_err();
-            assert!(refusal.contains("is no status: write 200"), "{json}: {refusal}");
+            assert!(refusal.contains("is not a status: write 200"), "{json}: {refusal}");
         }
         assert!(read("[]").unwrap_err().contains("the list is empty"));
         assert!(read("true").unwrap_err().contains("a status such as"));

@@ -1,4 +1,4 @@
-//! What a request says about itself: the job's own headers, and those of its run.
+//! The headers of a request: the job's own, and those that name its run.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,8 +13,8 @@ use crate::config::hinted;
 use crate::firing;
 use crate::job::JobContext;
 
-/// What all requests say unless their job says otherwise.
-const USUAL: [(HeaderName, HeaderValue); 2] = [
+/// Headers of every request, unless its job sets them.
+const DEFAULTS: [(HeaderName, HeaderValue); 2] = [
     (ACCEPT, HeaderValue::from_static("*/*")),
     (USER_AGENT, HeaderValue::from_static(concat!("runner/", env!("CARGO_PKG_VERSION")))),
 ];
@@ -33,7 +33,7 @@ const SCHEDULED_AT: HeaderName = HeaderName::from_static("x-runner-scheduled-at"
 const SHARD: HeaderName = HeaderName::from_static("x-runner-shard");
 const SHARDS: HeaderName = HeaderName::from_static("x-runner-shards");
 
-/// What belongs to the connection, which is ours.
+/// Headers of the connection. The runner sets them, never a job.
 const OF_CONNECTION: [&str; 10] = [
     "connection",
     "content-length",
@@ -52,17 +52,17 @@ const OF_CONNECTION: [&str; 10] = [
 pub(super) struct Headers(HeaderMap);
 
 impl Headers {
-    /// All headers of one run's request but those of the connection.
+    /// All headers of one run's request, except those of the connection.
     ///
     /// # Errors
-    /// [`InvalidHeaderValue`] where a key of the firing cannot stand in a header.
+    /// [`InvalidHeaderValue`] where the idempotency key of the firing is not valid in a header.
     pub(super) fn of_run(
         &self,
         media_type: Option<&HeaderValue>,
         ctx: &JobContext,
     ) -> Result<HeaderMap, InvalidHeaderValue> {
         let mut headers = HeaderMap::new();
-        headers.extend(USUAL);
+        headers.extend(DEFAULTS);
         headers.extend(media_type.map(|media_type| (CONTENT_TYPE, media_type.clone())));
         headers.extend(self.0.clone());
         let key = ctx.idempotency_key();
@@ -82,7 +82,7 @@ impl Headers {
         Ok(headers)
     }
 
-    /// The names, for people: values may be secrets.
+    /// The names only: values may be secrets.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(HeaderName::as_str)
     }
@@ -102,8 +102,7 @@ impl<'de> Deserialize<'de> for Headers {
 }
 
 fn name(written: &str) -> Result<HeaderName, String> {
-    let name: HeaderName =
-        written.parse().map_err(|_| format!("{written:?} cannot be the name of a header"))?;
+    let name: HeaderName = written.parse().map_err(|_| format!("{written:?} is not a valid header name"))?;
     if name.as_str().starts_with(OURS) || name == IDEMPOTENCY_KEY || name == TRACEPARENT {
         return Err(hinted(
             format_args!("the header {written} is set by the runner itself"),
@@ -112,14 +111,14 @@ fn name(written: &str) -> Result<HeaderName, String> {
     }
     if OF_CONNECTION.contains(&name.as_str()) {
         return Err(hinted(
-            format_args!("the header {written} belongs to the connection, which is the runner's"),
+            format_args!("the header {written} belongs to the connection, and the runner sets it"),
             "leave it out",
         ));
     }
     Ok(name)
 }
 
-/// A header's value, hidden in every Debug.
+/// A header's value. Debug never shows it.
 struct Text(HeaderValue);
 
 impl<'de> Deserialize<'de> for Text {
@@ -139,7 +138,7 @@ impl Visitor<'_> for TextVisitor {
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Text, E> {
         let refused =
-            "a header's value is visible ASCII, blanks and tabs: no line breaks, no other characters";
+            "a header's value may hold visible ASCII, spaces and tabs: no line breaks, no other characters";
         let plain = text.bytes().all(|byte| byte == b'\t' || (b' '..=b'~').contains(&byte));
         let value = HeaderValue::from_str(text).ok().filter(|_| plain);
         let mut value = value.ok_or_else(|| E::custom(refused))?;
@@ -167,8 +166,8 @@ mod tests {
     #[test]
     fn what_cannot_be_sent_is_refused_without_repeating_a_value() {
         for (text, words) in [
-            ("'a b' = 'x'", "\"a b\" cannot be the name of a header"),
-            ("'' = 'x'", "cannot be the name of a header"),
+            ("'a b' = 'x'", "\"a b\" is not a valid header name"),
+            ("'' = 'x'", "is not a valid header name"),
             ("A = 'S3CRET\\nB: C'".replace('\'', "\"").as_str(), "no line breaks"),
             ("A = 'S3CRETé'", "visible ASCII"),
             ("A = 5", "expected text, { env"),

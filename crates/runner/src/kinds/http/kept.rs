@@ -1,11 +1,11 @@
-//! What is kept of an answer: the beginning of it, within a limit.
+//! The part of an answer that is kept: its beginning, up to a limit.
 
 use crate::capture::legible;
 
 /// The first bytes of an answer's body.
 ///
-/// The beginning is kept and not the end, because the rest is never read: an answer without an end
-/// costs neither memory nor time.
+/// It keeps the beginning and not the end, because the rest is never read. So an endless answer costs neither
+/// memory nor time.
 #[derive(Debug)]
 pub(super) struct Kept {
     head: Vec<u8>,
@@ -19,7 +19,7 @@ impl Kept {
         Self { head: Vec::new(), limit, cut: false }
     }
 
-    /// Takes the next bytes; says whether there is room for more.
+    /// Takes the next bytes; true if there is room for more.
     pub(super) fn push(&mut self, bytes: &[u8]) -> bool {
         let room = self.limit - self.head.len();
         self.head.extend(&bytes[..bytes.len().min(room)]);
@@ -27,18 +27,18 @@ impl Kept {
         !self.cut
     }
 
-    /// What is kept, as text that a ledger can store; `None` if there was nothing.
+    /// The kept bytes as text that a ledger can store; `None` if there were none.
     pub(super) fn text(&self) -> Option<String> {
         if !self.cut {
             return (!self.head.is_empty()).then(|| legible(&self.head));
         }
-        // The limit may go through a character: its first half would read as rubbish.
-        let torn = self.head.utf8_chunks().last().map_or(0, |last| {
+        // The limit may cut a character in two. Its first half is left out, since it is not valid text.
+        let partial = self.head.utf8_chunks().last().map_or(0, |last| {
             let at_the_end = last.invalid().len() < 4
                 && std::str::from_utf8(last.invalid()).is_err_and(|e| e.error_len().is_none());
             if at_the_end { last.invalid().len() } else { 0 }
         });
-        let whole = &self.head[..self.head.len() - torn];
+        let whole = &self.head[..self.head.len() - partial];
         Some(format!("{}\n[the rest was not read: output_limit is {} bytes]", legible(whole), self.limit))
     }
 }

@@ -1,4 +1,4 @@
-//! The kind `http`: one request to a receiver that does the work.
+//! The kind `http`: one request to another service, which does the work.
 
 mod body;
 mod exchange;
@@ -28,16 +28,16 @@ pub use params::HttpParams;
 
 /// Sends a request.
 ///
-/// Its headers say which run it belongs to: the idempotency key, the fence, the instant. A status that
-/// is expected is success. No answer, and an answer that asks for patience (408, 409, 425, 429,
-/// 5xx), mean "retry"; any other means "fail". The beginning of the answer is kept for the ledger.
+/// Its headers name the run: the idempotency key, the fence, the instant. An expected status is success.
+/// No answer, or a status that may change later (408, 409, 425, 429, 5xx), means "retry". Any other status
+/// means "fail". The ledger keeps the beginning of the answer.
 #[derive(Clone, Debug)]
 pub struct Http {
     params: HttpParams,
 }
 
 impl Http {
-    /// A request as its params have it. Connects to nobody yet.
+    /// A request as `params` describe it. Opens no connection yet.
     #[must_use]
     pub fn new(params: HttpParams) -> Self {
         Self { params }
@@ -54,7 +54,7 @@ impl Http {
         request.headers_mut().insert(HOST, target.authority.clone());
         request.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         if empty && matches!(*method, Method::POST | Method::PUT | Method::PATCH) {
-            // Some receivers wait for a body, or refuse the request, where nothing says there is none.
+            // Without a length, some receivers wait for a body or refuse the request.
             request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
         Ok(request)
@@ -71,7 +71,7 @@ impl Http {
             let to = to.map_or_else(String::new, |to| format!(" to {to}"));
             return Err(JobError::fail(format!("{said}: a redirect{to}, which is not followed")));
         }
-        if !asks_for_patience(status) {
+        if !may_change_later(status) {
             return Err(JobError::fail(said));
         }
         match answer.header(RETRY_AFTER).filter(|text| text.len() <= 40) {
@@ -81,16 +81,16 @@ impl Http {
     }
 }
 
-/// Whether the same request may be answered otherwise later. 409 is what a receiver says while
-/// another request with the same idempotency key is at work.
-fn asks_for_patience(status: StatusCode) -> bool {
+/// Whether the same request may get another answer later. A receiver answers 409 while it still works on
+/// another request with the same idempotency key.
+fn may_change_later(status: StatusCode) -> bool {
     status.is_server_error() || matches!(status.as_u16(), 408 | 409 | 425 | 429)
 }
 
 impl Job for Http {
     /// # Cancel safety
-    /// Dropping the future closes the connection, as a cancellation does. The receiver may have done
-    /// the work or not.
+    /// Dropping the future closes the connection, as a cancellation does. The receiver may or may not have
+    /// done the work.
     async fn run(&self, ctx: &JobContext) -> Result<(), JobError> {
         if ctx.is_cancelled() {
             return Err(JobError::retry("asked to stop before the request was sent"));
@@ -99,24 +99,24 @@ impl Job for Http {
         let mut output = HttpOutput { kept: Kept::new(self.params.output_limit.bytes()), ctx };
         let licence = ctx.licence();
         tokio::select! {
-            // An answer that is there counts, even if the run is stopped in the same moment.
+            // An answer that has arrived counts, even if the run is stopped at the same moment.
             biased;
             answer = exchange(&self.params, request, &licence, &mut output.kept) => {
                 self.verdict(&answer.map_err(JobError::retry)?)
             }
             cause = ctx.cancelled() => {
-                Err(JobError::retry(format!("asked to stop ({cause}) before there was an answer")))
+                Err(JobError::retry(format!("asked to stop ({cause}) before the answer came")))
             }
-            late = patience(self.params.timeout) => {
+            late = time_out(self.params.timeout) => {
                 let target = &self.params.target;
-                Err(JobError::retry(format!("no whole answer from {target} within {}", show_duration(late))))
+                Err(JobError::retry(format!("no complete answer from {target} within {}", show_duration(late))))
             }
         }
     }
 }
 
-/// Ends after `timeout`; without one, the run's own has to do.
-async fn patience(timeout: Option<Duration>) -> Duration {
+/// Ends after `timeout`. Without one it never ends, and only the run's own timeout applies.
+async fn time_out(timeout: Option<Duration>) -> Duration {
     match timeout {
         Some(timeout) => {
             tokio::time::sleep(timeout).await;
@@ -126,7 +126,7 @@ async fn patience(timeout: Option<Duration>) -> Duration {
     }
 }
 
-/// Leaves the answer in the run's context however the run ends, also when it is dropped.
+/// Stores the answer in the run's context, however the run ends, also when it is dropped.
 struct HttpOutput<'a> {
     kept: Kept,
     ctx: &'a JobContext,

@@ -36,7 +36,7 @@ pub struct HttpParams {
     pub(super) transport: Transport,
 }
 
-/// The params before they are looked at together.
+/// The params as they are written, before they are checked against each other.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenRequest {
@@ -63,8 +63,8 @@ impl TryFrom<WrittenRequest> for HttpParams {
     fn try_from(written: WrittenRequest) -> Result<Self, String> {
         let WrittenRequest { method, url, headers, body, expect_status, timeout, output_limit, ca } = written;
         if body.is_some() && matches!(method, Method::GET | Method::HEAD) {
-            let hint = "leave body out, or method too: without it a request is a POST";
-            return Err(hinted(format_args!("a {method} carries no body"), hint));
+            let hint = "leave body out; or leave method out, and the request is a POST";
+            return Err(hinted(format_args!("a {method} request has no body"), hint));
         }
         let transport = Transport::to(&url, ca.as_deref())?;
         Ok(Self { method, target: url, headers, body, expect_status, timeout, output_limit, transport })
@@ -98,7 +98,7 @@ fn method<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Method, D::Error
     METHODS.into_iter().find(|method| method.as_str() == written).ok_or_else(|| {
         let known = METHODS.map(|method| method.to_string()).join(", ");
         D::Error::custom(hinted(
-            format_args!("{written:?} is no method that can be sent"),
+            format_args!("{written:?} is not a method that can be sent"),
             format_args!("the methods are {known}"),
         ))
     })
@@ -108,8 +108,8 @@ fn timeout<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration
     let timeout = deserializer.deserialize_any(TimeoutVisitor)?;
     if timeout.is_zero() {
         return Err(D::Error::custom(hinted(
-            "no answer comes in no time",
-            "leave it out for the run's own timeout",
+            "the timeout is zero, so no answer can come in time",
+            "leave it out, and the run's own timeout applies",
         )));
     }
     Ok(Some(timeout))
@@ -168,20 +168,20 @@ mod tests {
             ("", "", "url is missing", ""),
             ("url = 5", "url", "expected a string", ""),
             ("url = 'http://u:p@h/'", "url", "user or a password", "headers = { Authorization = { env"),
-            ("method = 'post'", "method", "\"post\" is no method", "GET, HEAD, POST"),
-            ("method = 'CONNECT'", "method", "is no method", "GET, HEAD, POST"),
+            ("method = 'post'", "method", "\"post\" is not a method", "GET, HEAD, POST"),
+            ("method = 'CONNECT'", "method", "is not a method", "GET, HEAD, POST"),
             ("headers = { A = 5 }", "headers.A", "expected text", ""),
             ("headers = { X-Runner-Job = 'a' }", "headers", "set by the runner itself", "leave it out"),
             ("headers = ['A']", "headers", "expected a map", ""),
             ("body = true", "body", "sent as JSON", "quotes"),
-            ("expect_status = 'ok'", "expect_status", "is no status", ""),
-            ("expect_status = [200, 99]", "expect_status[1]", "99 is no status", ""),
+            ("expect_status = 'ok'", "expect_status", "is not a status", ""),
+            ("expect_status = [200, 99]", "expect_status[1]", "99 is not a status", ""),
             ("timeout = 5", "timeout", "needs a unit", "\"5s\""),
             ("timeout = '5 minutes'", "timeout", "unknown unit", "write \"5 m\""),
-            ("timeout = '0s'", "timeout", "in no time", "leave it out"),
+            ("timeout = '0s'", "timeout", "the timeout is zero", "leave it out"),
             ("timeout = true", "timeout", "a duration such as", ""),
-            ("output_limit = '1GiB'", "output_limit", "is no size", ""),
-            ("method = 'GET'\nbody = 'x'", "", "a GET carries no body", "leave body out"),
+            ("output_limit = '1GiB'", "output_limit", "is not a size", ""),
+            ("method = 'GET'\nbody = 'x'", "", "a GET request has no body", "leave body out"),
             ("follow = true", "follow", "unknown key", "the keys are method, url"),
             ("header = {}", "header", "unknown key", "did you mean headers?"),
             ("ca = 'x'", "", "ca is for https", "leave it out"),

@@ -9,14 +9,14 @@ use url::{Host, Url};
 
 use crate::config::hinted;
 
-/// An address that a request can be sent to. It is shown as scheme, host and port only: path and
-/// query of a webhook are often its password.
+/// The URL of a request. Only its scheme, host and port are ever shown: the path or the query of a webhook is
+/// often a secret.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Target {
     url: Url,
-    /// What the request line says.
+    /// Path and query, for the request line.
     pub(super) path: Uri,
-    /// What the header `Host` says.
+    /// For the header `Host`.
     pub(super) authority: HeaderValue,
     /// Without the brackets of an IPv6 address.
     pub(super) host: String,
@@ -29,7 +29,7 @@ impl Target {
         self.url.scheme() == "https"
     }
 
-    /// Where a `Location` leads, as far as it may be told: scheme, host and port.
+    /// Where a `Location` leads; only what may be shown: scheme, host and port.
     pub(super) fn origin_of(&self, location: &str) -> Option<String> {
         self.url.join(location).ok().map(|url| origin(&url))
     }
@@ -49,19 +49,19 @@ fn origin(url: &Url) -> String {
 impl TryFrom<&str> for Target {
     type Error = String;
 
-    /// No refusal repeats any part of the address but its scheme.
+    /// No error text repeats any part of the URL except its scheme.
     fn try_from(text: &str) -> Result<Self, String> {
         let like = "write for example \"https://pay.example/v1/payouts\"";
-        let url = Url::parse(text).map_err(|error| hinted(format!("url is no address: {error}"), like))?;
+        let url = Url::parse(text).map_err(|error| hinted(format!("url is not a URL: {error}"), like))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(hinted("url has a scheme that is neither http nor https", like));
         }
         if url.scheme() == "https" && !cfg!(feature = "tls") {
-            return Err(hinted("https is not built in", "build the runner with its feature \"tls\""));
+            return Err(hinted("this build has no https", "build the runner with its feature \"tls\""));
         }
         if !url.username().is_empty() || url.password().is_some() {
             let hint = "send it as headers = { Authorization = { env = \"NAME\" } }, which is never shown";
-            return Err(hinted("url holds a user or a password", hint));
+            return Err(hinted("url contains a user or a password", hint));
         }
         if url.fragment().is_some() {
             return Err(hinted(
@@ -75,14 +75,17 @@ impl TryFrom<&str> for Target {
             None => return Err(hinted("url names no host", like)),
         };
         let port = url.port_or_known_default().filter(|port| *port != 0);
-        let port = port.ok_or_else(|| hinted("url has the port 0, which nobody listens on", like))?;
+        let port = port.ok_or_else(|| hinted("url has the port 0, on which no server can listen", like))?;
         let written = url.port().map_or_else(String::new, |port| format!(":{port}"));
         let authority = format!("{}{written}", url.host_str().unwrap_or_default());
         let query = url.query().map_or_else(String::new, |query| format!("?{query}"));
         let path = format!("{}{query}", url.path()).parse();
         match (path, HeaderValue::try_from(authority)) {
             (Ok(path), Ok(authority)) => Ok(Self { url, path, authority, host, port }),
-            _ => Err(hinted("url holds a character that cannot be sent", "write it as % and its number")),
+            _ => Err(hinted(
+                "url contains a character that cannot be sent",
+                "write it percent-encoded, such as %20 for a space",
+            )),
         }
     }
 }
@@ -102,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_split_into_what_a_request_needs() {
+    fn a_url_is_split_into_the_parts_that_a_request_needs() {
         let plain = target("http://pay.example");
         assert_eq!(
             (plain.host.as_str(), plain.port, plain.path.to_string().as_str()),
@@ -125,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_redirect_only_the_origin_is_told() {
+    fn only_the_origin_of_a_redirect_is_shown() {
         let target = target("http://a.example/x");
         assert_eq!(target.origin_of("/login?token=S3CRET").unwrap(), "http://a.example");
         assert_eq!(
@@ -136,13 +139,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused_without_repeating_it() {
+    fn what_is_not_a_url_is_refused_without_repeating_it() {
         for (text, words) in [
-            ("", "no address"),
-            ("S3CRET", "no address"),
-            ("/S3CRET", "no address"),
-            ("http://", "no address"),
-            ("http://h:99999/S3CRET", "no address"),
+            ("", "not a URL"),
+            ("S3CRET", "not a URL"),
+            ("/S3CRET", "not a URL"),
+            ("http://", "not a URL"),
+            ("http://h:99999/S3CRET", "not a URL"),
             ("http://h:0/S3CRET", "port 0"),
             ("ftp://h/S3CRET", "neither http nor https"),
             ("S3CRET:x", "neither http nor https"),

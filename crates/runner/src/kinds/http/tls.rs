@@ -1,4 +1,4 @@
-//! TLS: whom to trust, and how a connection is wrapped.
+//! TLS: which certificate authorities to trust, and how a connection is encrypted.
 
 use std::fmt::Display;
 use std::io;
@@ -13,17 +13,17 @@ use tokio_rustls::client::TlsStream;
 
 use crate::config::hinted;
 
-const NEEDED: &str = "install your system's package ca-certificates, set SSL_CERT_FILE, or give the job ca = { file = \"/path/to/ca.pem\" }";
+const ADVICE: &str = "install your system's package ca-certificates, set SSL_CERT_FILE, or give the job ca = { file = \"/path/to/ca.pem\" }";
 
-/// A way to make connections that are encrypted to somebody known.
+/// Makes encrypted connections to a host that proves its name.
 #[derive(Clone)]
 pub(super) struct Tls(Arc<ClientConfig>);
 
 impl Tls {
-    /// Trusts the authorities in the PEM text `ca` and no others; without one, those of the system.
+    /// Trusts only the authorities in the PEM text `ca`; without it, those of the system.
     ///
     /// # Errors
-    /// Text for people, where no certificate is found.
+    /// A message with a hint, where no certificate is found.
     pub(super) fn trusting(ca: Option<&str>) -> Result<Self, String> {
         match ca {
             Some(pem) => config(&pinned(pem)?).map(Self),
@@ -31,13 +31,13 @@ impl Tls {
         }
     }
 
-    /// The system's certificates are read once: there are hundreds, and there may be as many jobs.
+    /// The system's certificates are read once: there are hundreds of them, and there may be hundreds of jobs.
     fn system() -> Result<Self, String> {
         static SYSTEM: OnceLock<Result<Arc<ClientConfig>, String>> = OnceLock::new();
         SYSTEM.get_or_init(|| config(&of_system()?)).clone().map(Self)
     }
 
-    /// Encrypts `stream` towards `host`, which must prove its name.
+    /// Encrypts `stream` to `host`, which must prove its name.
     pub(super) async fn wrap(&self, host: &str, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
         let name = ServerName::try_from(host.to_owned())
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
@@ -47,32 +47,33 @@ impl Tls {
 
 fn pinned(pem: &str) -> Result<RootCertStore, String> {
     let hint = "write ca = { file = \"/path/to/ca.pem\" }, a file with -----BEGIN CERTIFICATE-----";
-    let bad =
-        |error: &dyn Display| hinted(format_args!("ca holds no certificate of an authority: {error}"), hint);
+    let bad = |error: &dyn Display| {
+        hinted(format_args!("ca contains no certificate of an authority: {error}"), hint)
+    };
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
         let certificate = certificate.map_err(|error| bad(&error))?;
         roots.add(certificate).map_err(|error| bad(&error))?;
     }
-    if roots.is_empty() { Err(hinted("ca holds no certificate", hint)) } else { Ok(roots) }
+    if roots.is_empty() { Err(hinted("ca contains no certificate", hint)) } else { Ok(roots) }
 }
 
 fn of_system() -> Result<RootCertStore, String> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
-    // Old certificates that nobody can read any more are common in such collections.
+    // Such collections often contain old certificates that the parser does not accept. They are left out.
     roots.add_parsable_certificates(found.certs);
     if !roots.is_empty() {
         return Ok(roots);
     }
     let why = found.errors.first().map_or_else(String::new, |error| format!(": {error}"));
     Err(hinted(
-        format_args!("https needs the certificates of authorities, and this system has none{why}"),
-        NEEDED,
+        format_args!("https needs certificates of authorities, and this system has none{why}"),
+        ADVICE,
     ))
 }
 
-/// Names the cryptography instead of asking the process for its choice, which may be none.
+/// Names the cryptography provider. The default of the process may be missing, and then rustls panics.
 fn config(roots: &RootCertStore) -> Result<Arc<ClientConfig>, String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider)
@@ -91,7 +92,7 @@ mod tests {
     fn text_without_a_certificate_is_refused_as_ca() {
         for pem in ["", "no pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
             let refusal = Tls::trusting(Some(pem)).err().unwrap();
-            assert!(refusal.contains("ca holds no certificate"), "{pem}: {refusal}");
+            assert!(refusal.contains("ca contains no certificate"), "{pem}: {refusal}");
         }
     }
 }

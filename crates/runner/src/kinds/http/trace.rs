@@ -1,20 +1,19 @@
-//! Which trace a run belongs to, as W3C Trace Context writes it.
+//! The trace that a run belongs to, in the format of W3C Trace Context.
 
 use crate::firing::Fence;
 
-/// The `traceparent` of one run: all runs of a firing are one trace, each of them a span of its own.
+/// The `traceparent` of one run: all runs of a firing are one trace, and each run is a span of its own.
 ///
-/// Derived and not drawn, so that a receiver's traces show what belongs together even when the
-/// runs happened on different replicas. Marked as sampled: a scheduled request is rare, and the one
-/// that failed is the one somebody looks for.
+/// The ids are computed, not random. So runs of one firing share a trace even when they happened on different
+/// replicas. Every trace is marked as sampled: scheduled requests are rare, and a failed one must be findable.
 pub(super) fn parent(idempotency_key: &str, fence: Fence) -> String {
     let key = idempotency_key.as_bytes();
     let span = [key, &fence.0.to_be_bytes()].concat();
     format!("00-{:016x}{:016x}-{:016x}-01", mixed(0, key), mixed(1, key), mixed(2, &span))
 }
 
-/// FNV-1a and then a finish that spreads every bit: the standard library's hashers may change with
-/// its version, and replicas of two versions must agree. Never zero, which the format forbids.
+/// FNV-1a, and then a step that mixes all bits. The standard library's hashers may change with its version,
+/// and replicas of two versions must agree. Never zero, which the format forbids.
 fn mixed(seed: u64, bytes: &[u8]) -> u64 {
     let start = 0xcbf2_9ce4_8422_2325 ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);

@@ -1,4 +1,4 @@
-//! How a connection to a target is made: in the clear, or under TLS where that is built in.
+//! How a connection to a target is made: without encryption, or with TLS where that is built in.
 
 use std::io;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use super::target::Target;
 use super::tls::Tls;
 use crate::config::hinted;
 
-/// How long one address of a host may take to answer before the next is tried.
-const ADDRESS_PATIENCE: Duration = Duration::from_secs(3);
+/// The time limit for connecting to one address of a host. Then the next address is tried.
+const ADDRESS_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How long all of it may take: name, address, TLS.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The time limit for all steps together: name lookup, connecting, TLS.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A connection, whatever is below it.
+/// A connection, with or without TLS.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
@@ -31,10 +31,10 @@ pub(super) struct Transport {
 }
 
 impl Transport {
-    /// What `target` needs; `ca` is the PEM text of the only authorities to trust.
+    /// What `target` needs. `ca` is the PEM text of the only authorities to trust.
     ///
     /// # Errors
-    /// Text for people, where certificates are needed and there are none.
+    /// A message with a hint, where certificates are needed and there are none.
     pub(super) fn to(target: &Target, ca: Option<&str>) -> Result<Self, String> {
         if !target.is_https() && ca.is_some() {
             return Err(hinted("ca is for https, and the url says http", "leave it out, or write https"));
@@ -48,17 +48,17 @@ impl Transport {
     /// Opens a connection for one request.
     ///
     /// # Cancel safety
-    /// Dropping it closes what was opened.
+    /// Dropping it closes the connection.
     pub(super) async fn connect(&self, target: &Target) -> io::Result<Box<dyn Stream>> {
-        match timeout(PATIENCE, self.connect_patiently(target)).await {
+        match timeout(CONNECT_TIMEOUT, self.connect_without_limit(target)).await {
             Ok(connected) => connected,
-            Err(_) => Err(late(PATIENCE)),
+            Err(_) => Err(late(CONNECT_TIMEOUT)),
         }
     }
 
-    async fn connect_patiently(&self, target: &Target) -> io::Result<Box<dyn Stream>> {
+    async fn connect_without_limit(&self, target: &Target) -> io::Result<Box<dyn Stream>> {
         let stream = connect_to_any(target).await?;
-        // The request is one small write: nothing is to be gained by waiting for more.
+        // The request is one small write, so waiting for more data would only delay it.
         stream.set_nodelay(true)?;
         #[cfg(feature = "tls")]
         if let Some(tls) = &self.tls {
@@ -68,19 +68,20 @@ impl Transport {
     }
 }
 
-/// One address after the other: a host whose first one is dead must not cost the others their time.
+/// Tries the addresses one after the other, each within its own limit. Otherwise a dead first address would
+/// use up the time of the others.
 async fn connect_to_any(target: &Target) -> io::Result<TcpStream> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     for address in lookup_host((target.host.as_str(), target.port)).await? {
-        last = match timeout(ADDRESS_PATIENCE, TcpStream::connect(address)).await {
+        last = match timeout(ADDRESS_TIMEOUT, TcpStream::connect(address)).await {
             Ok(Ok(stream)) => return Ok(stream),
             Ok(Err(error)) => error,
-            Err(_) => late(ADDRESS_PATIENCE),
+            Err(_) => late(ADDRESS_TIMEOUT),
         };
     }
     Err(last)
 }
 
-fn late(patience: Duration) -> io::Error {
-    io::Error::new(io::ErrorKind::TimedOut, format!("no connection within {} s", patience.as_secs()))
+fn late(limit: Duration) -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, format!("no connection within {} s", limit.as_secs()))
 }

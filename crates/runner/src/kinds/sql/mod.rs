@@ -1,5 +1,4 @@
-//! The kind `sql`: statements in the ledger's own database, committed together with the end of their
-//! run.
+//! The kind `sql`: statements in the ledger's own database. They and the end of their run are one commit.
 
 mod params;
 mod script;
@@ -17,11 +16,11 @@ use crate::ledger::Transaction;
 pub use params::SqlParams;
 use script::{Bind, Script, UserStatement};
 
-/// Runs statements in one transaction, which also ends the firing as succeeded: their effect is there
+/// Runs statements in one transaction, which also ends the firing as succeeded. So their effect is committed
 /// exactly once, or the firing has not succeeded.
 ///
-/// What the database can never take (a mistake in a statement, a missing table, a missing right) is a
-/// "fail"; everything else is a "retry".
+/// An error that no further attempt can cure (a mistake in a statement, a missing table, a missing right)
+/// means "fail"; every other error means "retry".
 #[derive(Clone, Debug)]
 pub struct Sql {
     script: Script,
@@ -60,7 +59,7 @@ impl Job for Sql {
             cause = ctx.cancelled() => return Err(JobError::retry(format!("rolled back: {cause}"))),
             worked = self.work(ctx) => worked?,
         };
-        // Not to be cut off by a wish to stop: the answer would be lost, not the commit.
+        // Outside the `select!`: a cancellation could not stop the commit any more, only lose its answer.
         Ok(transaction.commit().await?)
     }
 }
@@ -80,7 +79,7 @@ async fn run_one(
     }
 }
 
-/// The text is the operator's own, from jobs.toml; what a run adds goes in as binds only.
+/// The text is the operator's own, from jobs.toml. Values of a run are only ever passed as binds.
 fn text(statement: &UserStatement) -> SqlStr {
     AssertSqlSafe(statement.text.clone()).into_sql_str()
 }
@@ -103,7 +102,7 @@ fn sqlite(statement: &UserStatement, ctx: &JobContext) -> Query<'static, Sqlite,
     let query = sqlx::query(text(statement)).persistent(false);
     statement.binds.iter().fold(query, |query, bind| match bind {
         Bind::Job => query.bind(ctx.job().to_owned()),
-        // SQLite has no type for instants; this text sorts as they do.
+        // SQLite has no type for instants. This text sorts in the order of time.
         Bind::ScheduledAt => query.bind(instant(ctx.scheduled_at())),
         Bind::Shard => query.bind(ctx.shard()),
         Bind::Shards => query.bind(ctx.shards()),
@@ -118,25 +117,25 @@ fn sqlite(statement: &UserStatement, ctx: &JobContext) -> Query<'static, Sqlite,
 enum SqlRefusal {
     #[error(transparent)]
     Database(#[from] sqlx::Error),
-    #[error("a ? stands for nothing here: name what is meant, like :shard")]
+    #[error("a ? is not a bind here: use a named bind, like :shard")]
     QuestionMark,
     #[error("{0}")]
     NoConnection(String),
 }
 
 impl SqlRefusal {
-    /// Whether no further attempt can go better.
+    /// Whether every further attempt would fail too.
     fn is_final(&self) -> bool {
-        /// SQLite's code for what cannot be compiled: a mistake, or a table that is not there.
+        /// SQLite's code for a statement that cannot be compiled: a mistake, or a missing table.
         const SQLITE_ERROR: &str = "1";
-        /// What PostgreSQL does in no transaction: VACUUM, CREATE INDEX CONCURRENTLY.
+        /// PostgreSQL's code for what is not allowed in a transaction: VACUUM, CREATE INDEX CONCURRENTLY.
         const IN_NO_TRANSACTION: &str = "25001";
         match self {
             Self::QuestionMark => true,
             Self::NoConnection(_) => false,
             Self::Database(error) => {
                 let code = error.as_database_error().and_then(|error| error.code());
-                // Class 42: a mistake in the statement, a name that is not there, a missing right.
+                // Class 42: a mistake in the statement, an unknown name, a missing right.
                 code.is_some_and(|code| {
                     code == SQLITE_ERROR
                         || code == IN_NO_TRANSACTION
@@ -157,10 +156,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_the_statements_fault_is_tried_again() {
+    fn an_error_that_the_statement_did_not_cause_is_retried() {
         assert!(SqlRefusal::QuestionMark.is_final());
-        for passing in [sqlx::Error::PoolTimedOut, sqlx::Error::Protocol("half a message".into())] {
-            let refusal = SqlRefusal::from(passing);
+        for temporary in [sqlx::Error::PoolTimedOut, sqlx::Error::Protocol("half a message".into())] {
+            let refusal = SqlRefusal::from(temporary);
             assert!(!refusal.is_final(), "{refusal}");
             assert!(refusal.at(2).to_string().starts_with("statement 2: "));
         }

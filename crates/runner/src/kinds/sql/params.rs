@@ -5,8 +5,8 @@ use serde::de::{Deserializer, Error as _};
 
 use super::script::Script;
 
-/// The `params` of a job of the kind `sql`: the statements themselves, or the file they are in, beside
-/// jobs.toml and read together with it.
+/// The `params` of a job of the kind `sql`: the statements, or the name of their file. The file is in the
+/// directory of jobs.toml and is read together with it.
 ///
 /// ```toml
 /// params = { statement = "INSERT INTO nightly (at, job) VALUES (:scheduled_at, :job)" }
@@ -18,7 +18,7 @@ pub struct SqlParams {
     pub(super) script: Script,
 }
 
-/// By the time it is read, `file` holds what is in the file.
+/// When this is read, `file` already holds the content of the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenSql {

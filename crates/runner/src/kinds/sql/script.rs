@@ -1,12 +1,11 @@
-//! Statements as they are written, cut apart, with `:name` as a bind.
+//! Splits a script into statements and replaces each `:name` by a bind.
 //!
-//! Only what has to be told apart is: where text, quoted names and comments begin and end, since what
-//! looks like a bind or a semicolon in there is none. Whether a statement makes sense is for the
-//! database to say.
+//! It knows only where text, quoted names and comments begin and end, because a `:name` or a semicolon inside
+//! them is not a bind and not an end. The database judges whether a statement is correct.
 
 use std::fmt;
 
-/// What a run hands to a statement.
+/// A value that a run passes to a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bind {
     Job,
@@ -31,7 +30,7 @@ const BINDS: [(&str, Bind); 7] = [
 /// One statement, ready for either database.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct UserStatement {
-    /// With `$1`, `$2`, … for the binds: both databases read that.
+    /// With `$1`, `$2`, … for the binds: both databases understand that.
     pub(super) text: String,
     /// What `$1`, `$2`, … stand for.
     pub(super) binds: Vec<Bind>,
@@ -58,7 +57,7 @@ impl fmt::Debug for UserStatement {
     }
 }
 
-/// Why a script is none.
+/// Why a script cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {what}")]
 pub(super) struct Unreadable {
@@ -68,7 +67,7 @@ pub(super) struct Unreadable {
 }
 
 impl Script {
-    /// Cuts `text` into statements.
+    /// Splits `text` into statements.
     ///
     /// # Errors
     /// The first thing that is wrong, and where.
@@ -91,7 +90,7 @@ struct Open {
     text: String,
     binds: Vec<Bind>,
     has_question_mark: bool,
-    /// Its first words, in capitals; none while there was nothing but space and comments.
+    /// Its first words, in upper case; empty while only space and comments were read.
     words: Vec<String>,
     has_code: bool,
 }
@@ -154,7 +153,7 @@ impl<'t> Scan<'t> {
             c if starts_name(c) => self.word(),
             c => {
                 self.open.has_question_mark |= c == '?';
-                // A number and what is stuck to it is no place for a bind.
+                // A number and the letters that follow it directly contain no bind.
                 let end = rest.find(|c| !continues_name(c)).filter(|end| *end > 0);
                 self.take(end.unwrap_or(if continues_name(c) { rest.len() } else { c.len_utf8() }));
                 Ok(())
@@ -162,7 +161,7 @@ impl<'t> Scan<'t> {
         }
     }
 
-    /// A word; a quote that follows `E` without a space has backslashes in it.
+    /// A word. If the word is `E` and a quote follows directly, backslashes in the quoted text are escapes.
     fn word(&mut self) -> Result<(), Unreadable> {
         let rest = self.rest();
         let end = rest.find(|c| !continues_name(c)).unwrap_or(rest.len());
@@ -175,7 +174,7 @@ impl<'t> Scan<'t> {
         if escapes { self.quoted('\'', true) } else { Ok(()) }
     }
 
-    /// Text or a quoted name; the quote itself is doubled in there.
+    /// Text or a quoted name. Inside it, two quotes stand for one.
     fn quoted(&mut self, quote: char, escapes: bool) -> Result<(), Unreadable> {
         let mut chars = self.rest().char_indices().skip(1).peekable();
         while let Some((at, c)) = chars.next() {
@@ -186,7 +185,7 @@ impl<'t> Scan<'t> {
                 return Ok(());
             }
         }
-        Err(self.unreadable(self.at, &format!("this {quote} has no counterpart")))
+        Err(self.unreadable(self.at, &format!("this {quote} is never closed")))
     }
 
     /// Text between dollars, as in `$body$ … $body$`.
@@ -195,7 +194,7 @@ impl<'t> Scan<'t> {
         let tag = &rest[..rest[1..].find(|c| !is_tag(c)).map_or(rest.len(), |end| end + 1)];
         let opens = rest[tag.len()..].starts_with('$');
         if !opens || tag[1..].starts_with(|c: char| c.is_ascii_digit()) {
-            let what = format!("{tag} stands for nothing here: name what is meant, like :shard");
+            let what = format!("{tag} is not a bind here: use a named bind, like :shard");
             return Err(self.unreadable(self.at, &what));
         }
         let delimiter = &rest[..=tag.len()];
@@ -205,11 +204,11 @@ impl<'t> Scan<'t> {
                 self.take(2 * delimiter.len() + end);
                 Ok(())
             }
-            None => Err(self.unreadable(self.at, &format!("this {delimiter} has no counterpart"))),
+            None => Err(self.unreadable(self.at, &format!("this {delimiter} is never closed"))),
         }
     }
 
-    /// A bind, a cast, or just a colon.
+    /// A bind, a cast, or only a colon.
     fn colon(&mut self) -> Result<(), Unreadable> {
         let rest = self.rest();
         if rest.starts_with("::") {
@@ -225,7 +224,7 @@ impl<'t> Scan<'t> {
         let Some((_, bind)) = BINDS.iter().find(|(known, _)| *known == name) else {
             let known: Vec<_> = BINDS.iter().map(|(known, _)| format!(":{known}")).collect();
             let what = format!(
-                "nothing is called :{name}; there are {} (where no bind is meant, put a space after the colon)",
+                "there is no bind :{name}; the binds are {} (if this is not a bind, put a space after the colon)",
                 known.join(", ")
             );
             return Err(self.unreadable(self.at, &what));
@@ -241,7 +240,7 @@ impl<'t> Scan<'t> {
         Ok(())
     }
 
-    /// Takes so much of the text as it stands.
+    /// Copies the next `length` bytes of the text unchanged.
     fn take(&mut self, length: usize) {
         let end = self.at + length;
         self.open.text.push_str(&self.text[self.at..end]);
@@ -255,7 +254,7 @@ impl<'t> Scan<'t> {
         }
         let words: Vec<_> = open.words.iter().map(String::as_str).collect();
         match words.as_slice() {
-            // Back to a savepoint of their own.
+            // Allowed: it goes back to a savepoint of the script's own.
             ["ROLLBACK", "TO"] => {}
             [word @ ("BEGIN" | "START" | "COMMIT" | "END" | "ROLLBACK" | "ABORT"), ..]
             | [word @ "PREPARE", "TRANSACTION"] => {
@@ -282,7 +281,7 @@ impl<'t> Scan<'t> {
     }
 }
 
-/// How long the comment is that the text begins with; comments nest.
+/// The length of the comment at the beginning of `text`. Comments may contain comments.
 fn comment(text: &str) -> Option<usize> {
     let (mut depth, mut at) = (0, 0);
     loop {

@@ -1,4 +1,4 @@
-//! Connections whose every use ends in time, and which never come back after a doubtful one.
+//! Connections with a time limit on every use. After a use with an unknown result, the connection is closed.
 
 use std::future::Future;
 use std::str::FromStr;
@@ -22,10 +22,9 @@ const TRIES: u32 = 4;
 
 /// A pool with a time limit on everything.
 ///
-/// The client has no timeout of its own: on a connection whose peer is gone without a word, a query
-/// waits for as long as the kernel retransmits, a quarter of an hour. So each question has a limit, and
-/// a connection that was in use when it ran out is closed: what it would answer, and to which question,
-/// nobody knows any more.
+/// The client has no timeout of its own. If the peer is gone without closing the connection, a query waits as
+/// long as the kernel retransmits, which is a quarter of an hour. So each operation has a limit. When it is
+/// reached, the connection in use is closed: a late answer could be taken for the answer to a later statement.
 #[derive(Clone, Debug)]
 pub(super) struct Link {
     pool: PgPool,
@@ -35,7 +34,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Opens nothing yet: a replica starts even while the database is away.
+    /// Opens no connection yet: a replica can start even while the database is away.
     pub(super) fn new(connect: &PgConnectOptions, options: &LedgerOptions, connections: u32) -> Self {
         let pool = PgPoolOptions::new()
             .max_connections(connections)
@@ -47,8 +46,8 @@ impl Link {
         Self { pool, timeout: options.timeout, pooler: options.pooler, returns: TaskTracker::new() }
     }
 
-    /// Does `work` within the time limit, again if it lost against a neighbour or met a session that the
-    /// server has ended.
+    /// Does `work` within the time limit. Tries it again after a deadlock or serialization error, and after a
+    /// session that the server has ended.
     ///
     /// # Cancel safety
     /// When the answer is dropped or late, the connection in use is closed and the outcome unknown.
@@ -64,7 +63,7 @@ impl Link {
                 loop {
                     match work().await {
                         Err(Failure::Sql(error)) if is_clash(&error) && tries < TRIES => tries += 1,
-                        // As many as the server has ended meanwhile; the next may be a new one.
+                        // Repeated for every connection of the pool that the server has ended.
                         Err(Failure::Sql(error)) if is_stale(&error) => {}
                         answer => return answer,
                     }
@@ -77,19 +76,19 @@ impl Link {
         })
     }
 
-    /// Closes what nobody uses at the moment: it leads to a server that has been replaced.
+    /// Closes the idle connections: they lead to a server that has been replaced.
     pub(super) fn forget_idle(&self) {
         forget_idle(&self.pool);
     }
 
-    /// A connection for one question.
+    /// A connection for one operation.
     pub(super) async fn session(&self) -> Result<Session<'_>, Failure> {
         let connection = self.pool.acquire().await?;
         Ok(Session { connection: Some(connection), clean: true, link: self })
     }
 }
 
-/// A borrowed connection. It goes back only if no statement was under way and none broke it.
+/// A borrowed connection. It goes back to the pool only if no statement is running on it and none broke it.
 pub(super) struct Session<'l> {
     connection: Option<PoolConnection<Postgres>>,
     clean: bool,
@@ -111,13 +110,13 @@ impl Session<'_> {
         self.end(answer).await
     }
 
-    /// Closes the connection at the end of this use, whatever it answers.
+    /// Closes the connection at the end of this use, even if all goes well.
     pub(super) const fn give_up(&mut self) {
         self.clean = false;
     }
 
-    /// Behind a pooler each statement gets a transaction: it is parsed in one exchange and executed in
-    /// the next, and only a transaction keeps both on the same server.
+    /// Behind a pooler each statement gets a transaction of its own. The statement is parsed in one exchange and
+    /// executed in the next, and only a transaction keeps both on the same server session.
     async fn begin(&mut self) -> Result<&mut PgConnection, Failure> {
         self.clean = false;
         let Some(connection) = self.connection.as_mut() else { return Err(sqlx::Error::PoolClosed.into()) };
@@ -144,8 +143,8 @@ impl Drop for Session<'_> {
         let Some(mut connection) = self.connection.take() else { return };
         match Handle::try_current() {
             Ok(runtime) if self.clean => {
-                // The pool asks the server once more before it takes a connection back, and would hold
-                // the place in the pool for as long as that takes: so this has a limit too.
+                // The pool pings the server before it takes a connection back, and until then the place in the
+                // pool is not free. So this has a limit too.
                 let back = tokio::time::timeout(self.link.timeout, connection.return_to_pool());
                 self.link.returns.spawn_on(back, &runtime);
             }
@@ -154,7 +153,7 @@ impl Drop for Session<'_> {
     }
 }
 
-/// Closes the connections of `pool` that are not in use, without a word to the other side.
+/// Closes the connections of `pool` that are not in use, without a message to the server.
 pub(super) fn forget_idle(pool: &PgPool) {
     while let Some(connection) = pool.try_acquire() {
         drop(connection.detach());
@@ -172,34 +171,35 @@ pub(super) fn parse_url(url: &str) -> Result<PgConnectOptions, LedgerError> {
     })
 }
 
-/// Where and how to connect: the guards on the server's side, for the case that we vanish.
+/// Where and how to connect, with time limits on the server's side for the case that this process is gone.
 ///
 /// # Errors
 /// As [`parse_url`].
 pub(super) fn connect_options(options: &LedgerOptions) -> Result<PgConnectOptions, LedgerError> {
     let connect = parse_url(&options.url)?;
-    // Each statement is found on the server by its first line; here it would only fill the log.
+    // Statements are visible on the server by their first line. In our log they would only be noise.
     let connect = connect.disable_statement_logging();
     let connect = match connect.get_application_name() {
         Some(_) => connect,
         None => connect.application_name("runner"),
     };
     if options.pooler {
-        // A pooler in transaction mode refuses start parameters that it does not know, and lends us
-        // another server for each transaction: nothing prepared on the last one is there.
+        // A pooler in transaction mode refuses start parameters that it does not know. And each transaction may
+        // get another server session, which does not have our prepared statements.
         return Ok(connect.extra_float_digits(None).statement_cache_capacity(0));
     }
     let limit = options.timeout.as_millis();
     Ok(connect.options([
-        // Whatever the database's default: what waited for another must see what the other has done.
+        // Whatever the database's default is: a statement that waited for another transaction must see its
+        // changes.
         ("default_transaction_isolation", "read committed".to_owned()),
-        // A claim that is lost with the server's memory would be a second run.
+        // A claim that a crash of the server could lose would lead to a second run.
         ("synchronous_commit", "on".to_owned()),
-        // What we gave up on must not take effect much later, nor hold its locks.
+        // A statement that we no longer wait for must not take effect much later, and must not keep its locks.
         ("statement_timeout", limit.to_string()),
         ("lock_timeout", (limit * 2 / 3).max(1).to_string()),
         ("idle_in_transaction_session_timeout", limit.to_string()),
-        // And a server whose client's host is gone must notice.
+        // The server must notice when the client's host is gone.
         ("tcp_user_timeout", (limit * 2).to_string()),
         ("tcp_keepalives_idle", "5".to_owned()),
         ("tcp_keepalives_interval", "2".to_owned()),

@@ -1,7 +1,7 @@
-//! What the corridor of a firing writes: the claim, the proofs of life, the end.
+//! What the corridor of a firing writes: the claim, the heartbeats, the end.
 //!
-//! The statements decide. Why one did not take effect is read afterwards, when what stood in the way may be
-//! gone already. Then nothing forbids it any more, and it is tried again.
+//! The statements decide. If one takes no effect, a second statement reads the reason. The reason may be gone by
+//! then. In that case nothing forbids the first statement any more, and it is tried again.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::ledger::{
 };
 use crate::rules::{CLOCK_SKEW, why_not_claimed, why_not_skipped};
 
-/// How often a statement is tried again because what stood in its way went away.
+/// How often a statement is tried again because the reason against it was gone.
 pub(super) const TRIES: u32 = 5;
 
 impl Ledger for PostgresLedger {
@@ -33,7 +33,7 @@ impl Ledger for PostgresLedger {
                     return Ok(no);
                 }
             }
-            Err(Failure::Restless)
+            Err(Failure::Contended)
         })
     }
 
@@ -90,7 +90,7 @@ impl Ledger for PostgresLedger {
                     return Ok(no);
                 }
             }
-            Err(Failure::Restless)
+            Err(Failure::Contended)
         })
     }
 }
@@ -104,7 +104,7 @@ impl PostgresLedger {
         match request.entry {
             Entry::Fresh { not_after } => session.row(self.fresh(request, not_after)).await,
             Entry::Queued(id) => match session.row(self.queued(request, id)).await {
-                // Another run of the job is running: the row stays queued, and that is no error.
+                // Another run of the job is running. The row stays queued, which is not an error.
                 Err(Failure::Sql(error)) if is_refused_by(&error, "runner_firings_running") => Ok(None),
                 answer => answer,
             },

@@ -1,9 +1,9 @@
 //! Effect transactions in PostgreSQL.
 //!
-//! A transaction may take as long as its run, so the server must notice when its owner is gone: an
-//! owner that is frozen between two statements is thrown out after half of its ttl, one that is frozen
-//! during a statement when that ends, or when the next attempt begins, or at its timeout. None of
-//! them can commit by then, but their locks would stand in the way of those who can.
+//! A transaction may take as long as its run, so the server must notice when its owner is gone. If an owner is
+//! frozen between two statements, the server ends the session after half of the ttl. If it is frozen during a
+//! statement, the session ends when the statement ends, when the next attempt begins, or at the timeout. Such an
+//! owner could not commit any more, but its locks would block the next owner.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -33,7 +33,7 @@ const SETTLE: &str = "end the run of an effect";
 const COMMIT: &str = "commit an effect";
 const CONFIRM: &str = "confirm an effect";
 
-/// A small pool for each runtime that asks: a connection stalls with the runtime that it was opened on,
+/// A small pool for each runtime. A connection stops working while the runtime on which it was opened is blocked,
 /// and jobs may block theirs.
 #[derive(Clone)]
 pub(super) struct EffectPools {
@@ -51,7 +51,7 @@ impl fmt::Debug for EffectPools {
 }
 
 impl EffectPools {
-    /// Opens nothing yet.
+    /// Opens no connection yet.
     pub(super) fn new(connect: &PgConnectOptions, options: &LedgerOptions) -> Self {
         let LedgerOptions { timeout, pooler, .. } = *options;
         Self { connect: connect.clone(), timeout, pooler, pools: Arc::default() }
@@ -68,9 +68,10 @@ impl EffectPools {
         let pool = pools.entry(Handle::current().id()).or_insert_with(|| {
             PgPoolOptions::new()
                 .max_connections(CONNECTIONS)
-                // Whoever waits does so within the time of its run.
+                // The time of the run already limits this wait.
                 .acquire_timeout(Duration::from_secs(24 * 3600))
-                // A round trip; but a stale connection would cost a run an attempt, perhaps its only one.
+                // This costs a round trip. But a stale connection would cost a run an attempt, perhaps its only
+                // one.
                 .test_before_acquire(true)
                 .idle_timeout(Duration::from_secs(60))
                 .max_lifetime(Duration::from_secs(600))
@@ -80,7 +81,7 @@ impl EffectPools {
     }
 }
 
-/// Gives `work` so much time.
+/// Does `work` within `limit`.
 async fn within<T>(
     limit: Duration,
     doing: &'static str,
@@ -122,15 +123,15 @@ impl PostgresLedger {
         terms: &EffectTerms,
     ) -> Result<Option<PostgresWork>, Failure> {
         let mut session = EffectSession { connection: Some(connection), pooler: self.effects.pooler };
-        // Whatever the database's defaults are: under a stricter isolation the run's own heartbeats
-        // would make its last statement fail.
+        // Set explicitly, because the database's defaults may differ: under a stricter isolation level the run's
+        // own heartbeats would make its last statement fail.
         let how = "BEGIN ISOLATION LEVEL read committed READ WRITE";
         effect::begin::<Postgres>(session.live()?, how).await?;
         let begin = self
             .of_run(include_str!("sql/effect_begin.sql"), terms.run)
             .bind(millis(terms.left()).max(1).to_string())
             .bind(millis(terms.lease).max(1).to_string())
-            // Half of it: the lease was renewed at most a third of it ago, so two thirds are left.
+            // Half of the lease: it was renewed at most a third of a lease ago, so two thirds are left.
             .bind((millis(terms.lease) / 2).max(1).to_string());
         let row = session.row(begin).await?.ok_or(sqlx::Error::RowNotFound)?;
         if !get::<bool>(&row, "ours")? {
@@ -150,7 +151,7 @@ impl PostgresLedger {
     }
 }
 
-/// An open transaction. Dropped, its connection is closed, and the server rolls it back.
+/// An open transaction. When it is dropped, its connection is closed and the server rolls back.
 #[derive(Debug)]
 struct PostgresWork {
     session: EffectSession,
@@ -183,7 +184,7 @@ impl Work for PostgresWork {
         })
     }
 
-    /// However long that takes (constraints may be checked only now): the run's own limits end the wait.
+    /// Without a limit of its own (deferred constraints may be checked only now): the run's limits end the wait.
     fn commit(mut self: Box<Self>) -> Answer<'static, ()> {
         Box::pin(async move {
             let committed = match self.session.live() {
@@ -191,7 +192,7 @@ impl Work for PostgresWork {
                 Err(failure) => Err(failure),
             };
             committed.map_err(|failure| failure.while_we(COMMIT))?;
-            // It has committed, come what may; a connection that is not clean in time is closed.
+            // It has committed, so nothing after this may fail. A connection that is not clean in time is closed.
             drop(timeout(self.timeout, self.session.give_back()).await);
             Ok(())
         })
@@ -202,7 +203,7 @@ impl PostgresWork {
     async fn end_run(&mut self, run: Run, output: Option<String>) -> Result<Last, Failure> {
         let path = sqlx::query(include_str!("sql/effect_path.sql")).bind(&self.search_path);
         match self.session.row(path).await {
-            // A statement had failed and the job went on: the server takes nothing but a rollback.
+            // A statement had failed and the job went on. Now the server accepts only a rollback.
             Err(Failure::Sql(error)) if code(&error) == Some("25P02") => return Ok(Last::Elsewhere),
             done => done?,
         };
@@ -221,16 +222,16 @@ impl PostgresWork {
     }
 }
 
-/// What became of the last statement.
+/// The result of the last statement.
 enum Last {
     Ours,
     TakenOver,
-    /// The transaction that we began is broken, or is no more.
+    /// The transaction that we began has failed, or was ended by the job.
     Elsewhere,
 }
 
-/// A borrowed connection, closed unless it is given back: the pool would wait for what the server still
-/// works on.
+/// A borrowed connection. It is closed unless it is given back with `give_back`: the pool would otherwise wait
+/// until the server has finished its statement.
 #[derive(Debug)]
 struct EffectSession {
     connection: Option<PoolConnection<Postgres>>,
@@ -251,14 +252,15 @@ impl EffectSession {
     }
 
     async fn give_back(&mut self) {
-        // Behind a pooler it would meet another session, and what is left in ours is the pooler's to clean.
+        // Behind a pooler the cleaning would run in another session. The pooler itself cleans the session that
+        // we used.
         let is_clean = self.pooler
             || match self.live() {
                 Ok(connection) => connection.execute(include_str!("sql/effect_cleanse.sql")).await.is_ok(),
                 Err(_) => false,
             };
         if is_clean {
-            // The usual way, which the pool takes by itself.
+            // Dropping it gives it back to the pool.
             drop(self.connection.take());
         }
     }

@@ -1,20 +1,21 @@
-//! What an error of the database means to us.
+//! What an error of the database means for the runner.
 
 use sqlx::postgres::PgDatabaseError;
 
 use crate::firing::UnknownWord;
 use crate::ledger::LedgerError;
 
-/// How a question failed, before it is known who asked.
+/// How a statement failed, before the name of the operation is added.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The client or the server says so.
+    /// An error of the client or the server.
     Sql(sqlx::Error),
     /// The answer makes no sense.
     Corrupt(String),
-    /// Other writers came and went for longer than we were ready to repeat ourselves.
-    Restless,
-    /// The server takes no rows: a standby, or a primary that was demoted.
+    /// Every try took no effect, and every time the reason was gone when we read it, until the tries were used
+    /// up. Other writers changed the rows in between.
+    Contended,
+    /// The server accepts no writes: a standby, or a primary that was demoted.
     OnlyReads,
 }
 
@@ -38,16 +39,15 @@ impl Failure {
     pub(super) fn while_we(self, doing: &'static str) -> LedgerError {
         match self {
             Self::Corrupt(what) => LedgerError::Corrupt { what },
-            Self::Restless => LedgerError::Busy {
+            Self::Contended => LedgerError::Busy {
                 doing,
-                source: "what stood in the way was gone each time we looked, and back each time we tried"
-                    .into(),
+                source: "other writers changed the same rows between all tries".into(),
             },
             Self::OnlyReads => LedgerError::Unavailable {
                 doing,
-                source: "the server only reads; it is a standby, or was made one".into(),
+                source: "the server is read-only: it is a standby, or has become one".into(),
             },
-            // A clash that was tried again in vain, or a row that someone keeps locked.
+            // A clash in spite of all tries, or a row that another transaction keeps locked.
             Self::Sql(error) if is_clash(&error) || code(&error) == Some("55P03") => {
                 LedgerError::Busy { doing, source: error.into() }
             }
@@ -57,34 +57,35 @@ impl Failure {
     }
 }
 
-/// The server's five-letter code, if the error is the server's.
+/// The server's five-character code, if the error is from the server.
 pub(super) fn code(error: &sqlx::Error) -> Option<&str> {
     let error = error.as_database_error()?;
     Some(error.try_downcast_ref::<PgDatabaseError>()?.code())
 }
 
-/// What to do about a server that will refuse us every time, if it is one.
+/// What to do about an error that trying again cannot cure, if it is one.
 pub(super) fn remedy(error: &sqlx::Error) -> Option<&'static str> {
     match code(error)? {
-        // A pooler speaks to us with the codes of a server.
+        // A pooler uses the same codes as a server.
         "08P01" if error.to_string().contains("startup parameter") => Some(
-            "a pooler stands before the database and refuses our start parameters: set `pooler = true` in [ledger]",
+            "a pooler in front of the database refuses our start parameters: set `pooler = true` in [ledger]",
         ),
         "28000" | "28P01" => Some("the server refuses this user, or the password: check the URL"),
         "3D000" => Some("the server has no such database: create it, or check the URL"),
-        "42501" => Some("this user may not make or read the ledger's tables: grant it the schema"),
+        "42501" => Some("this user may not create or read the ledger's tables: grant it the schema"),
         _ => None,
     }
 }
 
-/// Whether the server ended the statement in favour of another one: nothing happened, try again.
+/// Whether the server aborted the statement because of another transaction (deadlock, serialization). Nothing
+/// happened, so it can be tried again.
 pub(super) fn is_clash(error: &sqlx::Error) -> bool {
     matches!(code(error), Some("40001" | "40P01"))
 }
 
-/// Whether the server has ended the session: since nobody used it (where an operator has set
-/// `idle_session_timeout`), or because somebody told it to. Another session is worth a try at once, for
-/// every question is safe to repeat; a server that shuts down lets nobody in.
+/// Whether the server has ended the session: it was idle for too long (`idle_session_timeout`), or an operator
+/// ended it. Then another session is tried at once, since every statement is safe to repeat. A server that
+/// shuts down accepts no new session, so this ends.
 pub(super) fn is_stale(error: &sqlx::Error) -> bool {
     matches!(code(error), Some("57P01" | "57P05"))
 }
@@ -94,11 +95,11 @@ pub(super) fn is_refused_by(error: &sqlx::Error, name: &str) -> bool {
     error.as_database_error().is_some_and(|error| error.constraint() == Some(name))
 }
 
-/// Whether waiting may help: nothing is wrong with the question.
+/// Whether waiting may help, because the statement itself is not the problem.
 fn is_outage(error: &sqlx::Error) -> bool {
     match code(error) {
-        // Connections, transactions, resources, operator intervention, the system; then: a read-only
-        // standby, a transaction that the server ended.
+        // The classes: connection, transaction, resources, operator intervention, system. The codes: a read-only
+        // server, a transaction that has failed, a transaction that was ended because it was idle.
         Some(code) => {
             let class = code.get(..2).unwrap_or_default();
             matches!(class, "08" | "40" | "53" | "57" | "58") || matches!(code, "25006" | "25P02" | "25P03")
@@ -115,8 +116,8 @@ fn is_outage(error: &sqlx::Error) -> bool {
     }
 }
 
-/// Whether the connection is of no use after this error: the server refused the statement but goes on
-/// with us, or the connection is broken, or leads to a server that only reads.
+/// Whether the connection must be closed after this error: it is broken, or its server is read-only. After other
+/// errors the server has only refused the statement, and the connection stays usable.
 pub(super) fn taints(error: &sqlx::Error) -> bool {
     code(error).is_none_or(|code| match code.get(..2).unwrap_or_default() {
         "57" => code != "57014",
@@ -130,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unanswered_question_is_an_outage_and_closes_its_connection() {
+    fn a_statement_without_an_answer_is_an_outage_and_closes_its_connection() {
         for error in [
             sqlx::Error::PoolTimedOut,
             sqlx::Error::Io(std::io::Error::from(std::io::ErrorKind::ConnectionReset)),

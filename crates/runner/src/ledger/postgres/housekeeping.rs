@@ -39,7 +39,8 @@ impl Housekeeping for PostgresLedger {
 
     fn adopt(&self) -> Answer<'_, Option<Server>> {
         self.upkeep.ask("note the server", move || async move {
-            // Connections outlive a failover: dead, or, worse, to a former primary that still takes rows.
+            // Connections outlive a failover. They may be dead; or, worse, they may lead to the former primary,
+            // which still accepts writes.
             for link in [&self.corridor, &self.pulse, &self.upkeep] {
                 link.forget_idle();
             }

@@ -1,4 +1,4 @@
-//! Bringing the schema up to what this program knows, by one process at a time.
+//! Migrates the schema, in one process at a time.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use sqlx::{Connection, Executor, PgConnection, Row as _, SqlSafeStr as _};
 use super::failure::{Failure, code, remedy};
 use crate::ledger::LedgerError;
 
-/// How long all of it may take, waiting for another process that is at it included.
+/// The time limit for everything, including the wait for another process that is migrating.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// How long a server may take to let us in. One that is silent is away, and is asked again.
-const ENTRY: Duration = Duration::from_secs(5);
+/// The time limit for connecting. A server that does not answer counts as away, and is tried again.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What the program knows, oldest first.
+/// The migrations that this program knows, oldest first.
 fn known() -> [Migration; 2] {
     let ledger = include_str!("../../../../../migrations/postgres/0001_ledger.sql").into_sql_str();
     let server = include_str!("../../../../../migrations/postgres/0002_server.sql").into_sql_str();
@@ -24,20 +24,19 @@ fn known() -> [Migration; 2] {
         .map(|(version, what, sql)| Migration::new(version, what.into(), MigrationType::Simple, sql, false))
 }
 
-/// Applies what is missing, and names it.
+/// Applies the missing migrations and returns their names.
 ///
-/// One transaction holds everything: the lock that keeps other processes waiting, the migrations and
-/// the record of them. It works behind a pooler, and a process that dies halfway leaves nothing.
+/// Everything is in one transaction: the lock that makes other processes wait, the migrations, and their
+/// records. So it works behind a pooler, and if the process dies halfway, nothing has changed.
 ///
 /// # Errors
-/// [`LedgerError::Unusable`] when the database holds something newer or something else, and the
-/// errors of any statement.
+/// [`LedgerError::Unusable`] when the schema is newer or a different one, and the errors of any statement.
 pub(super) async fn migrate(connect: &PgConnectOptions) -> Result<Vec<String>, LedgerError> {
     let work = async {
         let mut connection = enter(connect).await?;
         let mut transaction = connection.begin().await?;
-        // Who waited for another process must see what it has applied, whatever the database's default.
-        // And the guards of ordinary statements are far too short for a table to be rewritten.
+        // A process that waited for another must see what that one has applied, whatever the database's default
+        // isolation level is. And the usual time limits are far too short for rewriting a table.
         let how = "SET TRANSACTION ISOLATION LEVEL read committed;
             SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0";
         transaction.execute(how).await?;
@@ -85,10 +84,10 @@ pub(super) async fn check(connect: &PgConnectOptions) -> Result<(), LedgerError>
     }
 }
 
-/// Connects once and checks that the server keeps the guards that we asked for when we connected.
+/// Connects once and checks that the server has applied our start parameters (the time limits).
 ///
-/// A pooler can be told to drop them without a word. It would then also lend a statement that another
-/// client has prepared under the same name: better to stop before the first claim.
+/// A pooler can be configured to ignore them silently. Such a pooler could also execute a statement that another
+/// client has prepared under the same name. So it is better to stop before the first claim.
 ///
 /// # Errors
 /// [`LedgerError::Unusable`] when they were dropped, and the errors of any statement.
@@ -103,19 +102,19 @@ pub(super) async fn check_guards(connect: &PgConnectOptions, limit: Duration) ->
     match within("open it", Box::pin(work)).await? {
         kept if kept == limit.as_millis().to_string() => Ok(()),
         _ => Err(unusable(
-            "a pooler stands before the database and drops our start parameters: set `pooler = true` in [ledger]",
+            "a pooler in front of the database drops our start parameters: set `pooler = true` in [ledger]",
         )),
     }
 }
 
-/// The versions in the database, with the checksums of what was applied. Not prepared, so that it
-/// works behind a pooler.
+/// The versions in the database, with the checksums of the applied migrations. The statement is not prepared, so
+/// that it works behind a pooler.
 async fn applied(connection: &mut PgConnection) -> Result<Vec<(i64, Vec<u8>)>, sqlx::Error> {
     let rows = connection.fetch_all(include_str!("sql/migrations_applied.sql")).await?;
     rows.iter().map(|row| Ok((row.try_get("version")?, row.try_get("checksum")?))).collect()
 }
 
-/// What is still to be applied.
+/// The migrations that are not applied yet.
 fn missing(applied: &[(i64, Vec<u8>)]) -> Result<Vec<Migration>, LedgerError> {
     let known = known();
     for (version, checksum) in applied {
@@ -128,7 +127,7 @@ fn missing(applied: &[(i64, Vec<u8>)]) -> Result<Vec<Migration>, LedgerError> {
             }
             Some(migration) if *migration.checksum != **checksum => {
                 return Err(unusable(&format!(
-                    "its schema is another one: version {version} was applied from a different file"
+                    "its schema is a different one: version {version} was applied from a different file"
                 )));
             }
             Some(_) => {}
@@ -139,7 +138,7 @@ fn missing(applied: &[(i64, Vec<u8>)]) -> Result<Vec<Migration>, LedgerError> {
 }
 
 async fn enter(connect: &PgConnectOptions) -> Result<PgConnection, sqlx::Error> {
-    match tokio::time::timeout(ENTRY, PgConnection::connect_with(connect)).await {
+    match tokio::time::timeout(CONNECT_TIMEOUT, PgConnection::connect_with(connect)).await {
         Ok(connection) => connection,
         Err(late) => Err(sqlx::Error::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, late))),
     }

@@ -1,30 +1,30 @@
 //! The ledger in PostgreSQL: the one for several hosts.
 //!
-//! What makes it safe is said by the statements, one file each; why, condition by condition:
+//! The statements make it safe; each is a file of its own. These are the reasons for their conditions:
 //!
-//! - **A claim locks the job's row first**, then reads the clock and mints the fence. Without the lock
-//!   a pause could be acknowledged and a claim still win; a prune could remove a row whose firing is
-//!   claimed again at that moment; and a fence taken early could be committed late, below a newer one.
-//! - **The claim's window** is judged by this server's clock: a replica whose clock is ahead cannot run
-//!   tomorrow's work today, and a slow one cannot run what is long over.
-//! - **`ON CONFLICT DO NOTHING` names no constraint** on purpose: a second row for the firing and a
-//!   second exclusive run are both a "no", never an error. Which of them it was is asked afterwards.
-//! - **A claim whose answer was lost** is confirmed by the id that this very try made, and only while
-//!   the row is running. Neither the replica's name nor an expected fence proves anything: the same
-//!   replica may have claimed twice, and the row may have been swept in between.
-//! - **Heartbeat and settle ask for the fence and the state, never for the time**: as long as nobody
-//!   took over, a late owner is still the owner.
-//! - **A sweep takes a run only as it was seen**, by fence and lease, and only if the lease is over for
-//!   this server too. So a heartbeat in the last moment wins, one of many sweepers wins, and neither a
-//!   jump of this server's clock nor its return after an outage expires everybody at once.
-//! - **A fence carries the timeline** of the server that minted it: a standby that is promoted may lack
-//!   the last values of the sequence, and mints above them all the same. A cluster that the ledger was
-//!   moved to counts timelines anew, and is adopted before anything is claimed there.
-//! - **A prune raises the watermark** under the job's lock before rows go: what is not there any more
-//!   can never be claimed as if it had never been.
+//! - **A claim locks the job's row first**, then reads the clock and mints the fence. Without this lock, a claim
+//!   could win after a pause was acknowledged; a prune could remove a row while its firing is claimed again; and
+//!   a fence that was minted early could be committed after a higher one.
+//! - **The server's clock judges whether a claim is too early or too late.** So a replica whose clock is ahead
+//!   cannot run tomorrow's work today, and a slow replica cannot run a firing that is long over.
+//! - **`ON CONFLICT DO NOTHING` names no constraint** on purpose: a second row for the firing and a second
+//!   exclusive run are both a "no", never an error. A second statement reads which of them it was.
+//! - **A claim whose answer was lost** is confirmed by the id of this one try, and only while the row is
+//!   running. The replica's name or an expected fence would prove nothing: the same replica may have claimed
+//!   twice, and the row may have been swept in between.
+//! - **Heartbeat and settle compare the fence and the state, never the time.** A late owner is still the owner
+//!   until another one takes over.
+//! - **A sweep ends a run only if its fence and lease are still as they were seen**, and only if the lease is over
+//!   by the server's clock too. So a heartbeat in the last moment wins, and only one of many sweepers wins. A
+//!   jump of the server's clock, or its return after an outage, does not end all runs at once.
+//! - **A fence contains the timeline** of the server that minted it. A promoted standby may lack the last values
+//!   of the sequence, and still mints higher fences. Another cluster counts timelines from the beginning, so it
+//!   is recorded before anything is claimed there.
+//! - **A prune raises the watermark** under the job's lock before it removes rows. So a removed firing can never
+//!   be claimed as if it were new.
 //!
-//! Heartbeats have a connection of their own, and so has upkeep: a burst of claims must not delay
-//! the proof of life of the runs that are under way.
+//! Heartbeats have connections of their own, and so has upkeep: a burst of claims must not delay the heartbeats
+//! of the runs in progress.
 
 mod connection;
 mod corridor;
@@ -66,8 +66,8 @@ impl PostgresLedger {
     /// Connects once, brings the schema up to date or checks it, and opens the ledger.
     ///
     /// # Errors
-    /// [`LedgerError::Unavailable`] while the server is away; [`LedgerError::Unusable`] when the URL
-    /// is none or the schema is missing, newer or another one.
+    /// [`LedgerError::Unavailable`] while the server is away; [`LedgerError::Unusable`] when the URL is not valid,
+    /// or the schema is missing, newer or a different one.
     ///
     /// # Cancel safety
     /// Safe to drop and call again.
@@ -84,7 +84,7 @@ impl PostgresLedger {
         Ok(Self::with(&connect, &options))
     }
 
-    /// Applies the migrations that are missing and names them, `0001_ledger`.
+    /// Applies the missing migrations and returns their names, such as `0001_ledger`.
     ///
     /// # Errors
     /// As [`Self::open`].

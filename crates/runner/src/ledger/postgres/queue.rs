@@ -30,7 +30,7 @@ impl Queue for PostgresLedger {
                     return Ok(no);
                 }
             }
-            Err(Failure::Restless)
+            Err(Failure::Contended)
         })
     }
 
@@ -64,7 +64,7 @@ impl Queue for PostgresLedger {
     }
 }
 
-/// None for a firing that only a newer program can run.
+/// `None` for a firing that only a newer program can run.
 fn due_row(row: &PgRow) -> Result<Option<Due>, Failure> {
     let Some(firing) = rows::firing(row)? else { return Ok(None) };
     let (id, attempt) = (rows::id(row)?, count(row, "attempt")?);

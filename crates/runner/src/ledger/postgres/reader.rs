@@ -1,4 +1,4 @@
-//! Looking without writing.
+//! Reading, without any write.
 
 use sqlx::postgres::PgRow;
 
@@ -16,7 +16,7 @@ impl Reader for PostgresLedger {
             let row = session.row(sqlx::query(include_str!("sql/now.sql"))).await?;
             let row = row.ok_or_else(|| Failure::Corrupt("the clock gave no row".into()))?;
             if get(&row, "only_reads")? {
-                // The name may lead to another server by now.
+                // The host name may point to another server by now.
                 session.give_up();
                 return Err(Failure::OnlyReads);
             }

@@ -26,17 +26,17 @@ pub(super) fn count(row: &PgRow, column: &str) -> Result<u32, Failure> {
     u32::try_from(value).map_err(|_| Failure::Corrupt(format!("{column} is {value}")))
 }
 
-/// A column that holds a word, perhaps of a newer program.
+/// A column with a word, which may be one of a newer program.
 pub(super) fn word<T: Vocabulary>(row: &PgRow, column: &str) -> Result<Word<T>, Failure> {
     Ok(Word::read(get(row, column)?))
 }
 
-/// A column that holds a word or nothing.
+/// A column with a word or NULL.
 pub(super) fn maybe_word<T: Vocabulary>(row: &PgRow, column: &str) -> Result<Option<Word<T>>, Failure> {
     Ok(get::<Option<&str>>(row, column)?.map(Word::read))
 }
 
-/// A column that the statement which returns it has just written: it holds a word of this program.
+/// A column that this statement has just written, so its word is one of this program.
 pub(super) fn our_word<T: FromStr<Err = UnknownWord>>(row: &PgRow, column: &str) -> Result<T, Failure> {
     Ok(get::<&str>(row, column)?.parse()?)
 }
@@ -70,7 +70,7 @@ pub(super) fn found(row: &PgRow) -> Result<Found, Failure> {
     })
 }
 
-/// The firing of a row; none if only a newer program knows why it exists.
+/// The firing of a row; `None` if its origin is a word of a newer program.
 pub(super) fn firing(row: &PgRow) -> Result<Option<Firing>, Failure> {
     let Some(origin) = word(row, "origin")?.known() else { return Ok(None) };
     Ok(Some(Firing {
@@ -137,25 +137,24 @@ pub(super) fn job_row(row: &PgRow) -> Result<JobRow, Failure> {
     })
 }
 
-/// A span as the statements take it. Nobody means more than a hundred years, and far beyond that the
-/// server's calendar ends.
+/// A duration in milliseconds, at most a hundred years. The server's calendar could not hold far longer ones.
 pub(super) fn millis(span: Duration) -> i64 {
     const CENTURY: i64 = 100 * 366 * 24 * 3600 * 1000;
     i64::try_from(span.as_millis()).map_or(CENTURY, |millis| millis.min(CENTURY))
 }
 
-/// A number as the tables hold it; one that does not fit is as good as endless.
+/// A number for a column. One that does not fit becomes the largest that does.
 pub(super) fn int(number: u32) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
 
-/// Text of any origin as the server takes it: it refuses the one character that ends a string in C,
-/// and what a command printed must never keep its run from being settled.
+/// Text of any origin, with NUL characters replaced. The server refuses NUL, and a run must be settled whatever
+/// its command has printed.
 pub(super) fn text(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{FFFD}")) } else { Cow::Borrowed(text) }
 }
 
-/// The nominal instant as both databases keep it: whole milliseconds, always rounded the same way,
+/// The nominal instant in whole milliseconds, as both databases keep it. It is always rounded in the same way,
 /// because it is part of the firing's identity.
 pub(super) fn nominal(at: DateTime<Utc>) -> DateTime<Utc> {
     at.trunc_subsecs(3)

@@ -1,4 +1,4 @@
-//! Runs whose owner has gone.
+//! Runs whose owner may be gone.
 
 use std::time::Duration;
 

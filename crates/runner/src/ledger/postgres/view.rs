@@ -1,4 +1,4 @@
-//! One look at everything that can stand in the way of a row.
+//! Reads in one statement everything that can forbid a row.
 
 use chrono::{DateTime, Utc};
 use sqlx::postgres::PgRow;
@@ -11,8 +11,8 @@ use crate::firing::{Firing, FiringId};
 use crate::rules::{Found, KnownJob, OwnRow, View};
 
 impl PostgresLedger {
-    /// What stands in the way of a row for `firing`. Read after a statement did not take effect, when what stood
-    /// in its way may be gone already.
+    /// What forbids a row for `firing`. It is read after a statement took no effect. The reason may be gone by
+    /// then.
     pub(super) async fn look(&self, session: &mut Session<'_>, firing: &Firing) -> Result<View, Failure> {
         let row = session.row(self.of(include_str!("sql/refusal.sql"), firing)).await?;
         view(&row.ok_or_else(|| Failure::Corrupt("the look at a firing gave no row".into()))?)

@@ -1,4 +1,4 @@
-//! From columns to values and back. Whatever cannot be read is corrupt, never a default.
+//! From columns to values and back. A column that cannot be read is an error, never a default.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -14,14 +14,14 @@ use crate::firing::{Fence, Firing, JobName, Vocabulary, Word};
 use crate::ledger::{AttemptRow, Due, FiringId, FiringRow, Found, JobRow, Running, Won};
 use crate::ledger::{Counted, Expired, Run};
 
-/// A span as the ledger counts it. Spans beyond a thousand years are cut there: SQLite turns integer
-/// overflow into floating point, which no column takes.
+/// A duration in milliseconds, at most a thousand years. With far longer ones SQLite's integers would overflow
+/// into floating point, which no column accepts.
 pub(super) fn millis(span: Duration) -> i64 {
     const MAX: i64 = 1_000 * 366 * 86_400_000;
     i64::try_from(span.as_millis()).map_or(MAX, |millis| millis.min(MAX))
 }
 
-/// A span as the ledger stores it; a negative one is none.
+/// A duration from a column of milliseconds. A negative one counts as zero.
 pub(super) fn span(millis: i64) -> Duration {
     Duration::from_millis(u64::try_from(millis).unwrap_or(0))
 }
@@ -38,17 +38,17 @@ pub(super) fn text(row: &SqliteRow, column: &str) -> Result<Option<String>, Faul
     Ok(row.try_get(column)?)
 }
 
-/// A column that holds a word, perhaps of a newer program.
+/// A column with a word, which may be one of a newer program.
 pub(super) fn word<T: Vocabulary>(row: &SqliteRow, column: &str) -> Result<Word<T>, Fault> {
     Ok(Word::read(row.try_get(column)?))
 }
 
-/// A column that holds a word or nothing.
+/// A column with a word or NULL.
 fn maybe_word<T: Vocabulary>(row: &SqliteRow, column: &str) -> Result<Option<Word<T>>, Fault> {
     Ok(row.try_get::<Option<&str>, _>(column)?.map(Word::read))
 }
 
-/// A column that the statement which returns it has just written: it holds a word of this program.
+/// A column that this statement has just written, so its word is one of this program.
 fn our_word<T: FromStr<Err: Display>>(row: &SqliteRow, column: &str) -> Result<T, Fault> {
     let text: &str = row.try_get(column)?;
     text.parse().map_err(|error| Fault::corrupt(column, error))
@@ -69,12 +69,12 @@ pub(super) fn won(row: &SqliteRow) -> Result<Won, Fault> {
     })
 }
 
-/// The row of the firing itself; none where the join found none.
+/// The row of the firing itself; `None` where the join found none.
 pub(super) fn found(row: &SqliteRow) -> Result<Option<Found>, Fault> {
     found_as(row, ["id", "scheduled_at", "state", "reason", "owner"])
 }
 
-/// The run that stands in the way.
+/// The other run that forbids the row.
 pub(super) fn blocker(row: &SqliteRow) -> Result<Option<Found>, Fault> {
     found_as(row, ["blocker_id", "blocker_scheduled_at", "blocker_state", "blocker_reason", "blocker_owner"])
 }
@@ -91,7 +91,7 @@ fn found_as(row: &SqliteRow, columns: [&str; 5]) -> Result<Option<Found>, Fault>
     }))
 }
 
-/// None for a firing that only a newer program can run.
+/// `None` for a firing that only a newer program can run.
 pub(super) fn due(row: &SqliteRow) -> Result<Option<Due>, Fault> {
     let Some(origin) = word(row, "origin")?.known() else { return Ok(None) };
     let job: &str = row.try_get("job")?;
@@ -193,7 +193,7 @@ pub(super) fn counted(row: &SqliteRow) -> Result<Counted, Fault> {
     })
 }
 
-/// The newest claim of the row; none before the first.
+/// The newest claim of the row; `None` before the first.
 pub(super) fn claim_id(row: &SqliteRow) -> Result<Option<Uuid>, Fault> {
     let text: Option<&str> = row.try_get("claim_id")?;
     text.map(|text| text.parse().map_err(|error| Fault::corrupt("claim_id", error))).transpose()
@@ -207,7 +207,7 @@ pub(super) fn small(row: &SqliteRow, column: &str) -> Result<u32, Fault> {
     u32::try_from(integer(row, column)?).map_err(|error| Fault::corrupt(column, error))
 }
 
-/// An instant or nothing.
+/// An instant or NULL.
 pub(super) fn maybe_instant(row: &SqliteRow, column: &str) -> Result<Option<DateTime<Utc>>, Fault> {
     let millis: Option<i64> = row.try_get(column)?;
     millis.map(|millis| from_millis(column, millis)).transpose()

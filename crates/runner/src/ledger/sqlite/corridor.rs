@@ -14,7 +14,7 @@ use crate::ledger::{
 };
 use crate::rules::{CLOCK_SKEW, why_not_claimed, why_not_skipped};
 
-/// How often a claim is tried again because what stood in its way went away.
+/// How often a claim is tried again because the reason against it was gone.
 const CLAIM_TRIES: u32 = 5;
 
 impl Ledger for SqliteLedger {
@@ -32,14 +32,14 @@ impl Ledger for SqliteLedger {
                     return Ok(no);
                 }
             }
-            Err(Fault::Restless)
+            Err(Fault::Contended)
         })
     }
 
     fn confirm<'a>(&'a self, request: &'a ClaimRequest) -> Answer<'a, Option<Won>> {
         self.answer("confirm a claim", async move {
-            // Under the write lock: a claim whose call was dropped may be committing at this moment, and
-            // by then it has either done so or never will.
+            // Under the write lock: a claim whose call was dropped may be committing at this moment. When we have
+            // the lock, it has either committed or never will.
             let mut write = self.writer.begin().await?;
             let row = self
                 .about(include_str!("sql/confirm.sql"), &request.firing)
@@ -97,8 +97,8 @@ impl Ledger for SqliteLedger {
             }
             let view = self.look(&mut write, &skip.firing).await?;
             write.roll_back().await?;
-            // Within one transaction what stood in the way is still there.
-            why_not_skipped(&view, skip).ok_or(Fault::Restless)
+            // The view is read in the same transaction, so the reason cannot be gone.
+            why_not_skipped(&view, skip).ok_or(Fault::Contended)
         })
     }
 }
@@ -175,8 +175,8 @@ impl SqliteLedger {
                         .bind(millis(*due_in))
                         .bind(millis(*expires_in))
                 } else {
-                    // Someone wants it stopped, so that it must not wait for another run; or it is
-                    // not ours, and then this statement misses as well.
+                    // Its cancellation was requested, so it must not wait for another attempt. Or the run is not
+                    // ours any more; then this statement changes no row either.
                     terminal(State::Cancelled, None)
                 }
             }

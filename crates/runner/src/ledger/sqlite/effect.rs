@@ -1,11 +1,11 @@
 //! Effect transactions in SQLite.
 //!
-//! The file has one writer at a time, in all processes together. An effect transaction takes the write
-//! lock when it begins: one that took it with its first write would fail wherever another process has
-//! written since its first read. So it keeps every other writer waiting, heartbeats included, and must
-//! be short: it may last a third of the shortest ttl, so that no lease ends behind it. Nobody can
-//! take a run over meanwhile, for that is a write too: an owner that is frozen in its transaction holds
-//! up the whole file until it wakes or is killed, and nothing runs twice.
+//! The file has only one writer at a time, among all processes. An effect transaction takes the write lock when it
+//! begins. If it took the lock only at its first write, it would fail whenever another process has written since
+//! its first read. So all other writers wait for it, heartbeats included, and it must be short: it may last a
+//! third of the shortest ttl, so that no lease ends meanwhile. Nobody can take over a run meanwhile, because that
+//! is a write too. If an owner is frozen in its transaction, all writers of the file wait until it wakes or is
+//! killed, and nothing runs twice.
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,30 +27,30 @@ use crate::clock::Clock;
 use crate::ledger::effect::{self, EffectError, EffectTerms, Effects, Work};
 use crate::ledger::{Answer, LedgerError, Run};
 
-/// What a statement says that was stopped because the transaction's time was over.
+/// The error code of a statement that was stopped because the transaction's time was over.
 const INTERRUPT: i32 = 9;
 
-/// No transaction may last longer, however long the leases are: less than the ledger's other calls are
-/// ready to wait.
+/// The longest limit of a transaction, however long the leases are. It is shorter than the time limit of the
+/// ledger's other calls.
 const LONGEST: Duration = Duration::from_secs(4);
 
-/// How many steps a statement takes between two looks at the clock: well below a millisecond.
+/// How many steps of a statement there are between two checks of the clock: well below a millisecond.
 const STEPS: i32 = 2_000;
 
 const BEGIN: &str = "begin an effect";
 const SETTLE: &str = "end the run of an effect";
 const COMMIT: &str = "commit an effect";
 
-/// One transaction of this process at a time: SQLite has one writer anyway, and waiting here is fair.
+/// Allows one transaction of this process at a time: SQLite has one writer anyway, and waiting here is fair.
 #[derive(Debug)]
-pub(super) struct EffectDoor {
+pub(super) struct EffectSlot {
     options: SqliteConnectOptions,
     turn: Arc<Semaphore>,
     limit: Duration,
 }
 
-impl EffectDoor {
-    /// `timeout` is that of the ledger's calls, at most a quarter of the shortest lease.
+impl EffectSlot {
+    /// `timeout` is the one of the ledger's calls: at most a quarter of the shortest lease.
     pub(super) fn new(options: SqliteConnectOptions, timeout: Duration) -> Self {
         let limit = (timeout * 4 / 3).min(LONGEST);
         Self { options, turn: Arc::new(Semaphore::new(1)), limit }
@@ -84,10 +84,10 @@ impl Effects for SqliteLedger {
 
 impl SqliteLedger {
     async fn open_effect(&self, terms: &EffectTerms) -> Result<Option<SqliteWork>, Fault> {
-        let door = &self.effects;
-        let permit = door.turn.clone().acquire_owned().await.map_err(|_| sqlx::Error::PoolClosed)?;
-        // A new one each time: what a job leaves in its session is nothing for the next one.
-        let mut connection = connect(&door.options).await?;
+        let slot = &self.effects;
+        let permit = slot.turn.clone().acquire_owned().await.map_err(|_| sqlx::Error::PoolClosed)?;
+        // A new connection each time, so that a job never sees session settings of another job.
+        let mut connection = connect(&slot.options).await?;
         loop {
             match effect::begin::<Sqlite>(&mut connection, "BEGIN IMMEDIATE").await {
                 Ok(()) => break,
@@ -95,12 +95,12 @@ impl SqliteLedger {
                 Err(error) => return Err(error.into()),
             }
         }
-        // From here on everybody else waits for us.
-        let limit = door.limit.min(terms.lease / 3);
-        let leash = Leash::new(terms.clock.clone(), terms.clock.boot_now() + limit, limit);
-        leash.put_on(&mut connection).await?;
-        let mut work = SqliteWork { leash, connection, namespace: self.namespace.clone(), _permit: permit };
-        // A COMMIT or ROLLBACK of the work's own ends this too, and then we shall miss it.
+        // From here on all other writers wait for us.
+        let limit = slot.limit.min(terms.lease / 3);
+        let limit = TimeLimit::new(terms.clock.clone(), terms.clock.boot_now() + limit, limit);
+        limit.apply_to(&mut connection).await?;
+        let mut work = SqliteWork { limit, connection, namespace: self.namespace.clone(), _permit: permit };
+        // If the job sends a COMMIT or ROLLBACK itself, this savepoint ends too, and its RELEASE fails later.
         sqlx::query("SAVEPOINT runner_effect").execute(&mut work.connection).await?;
         let ours = self
             .of_run(include_str!("sql/effect_ours.sql"), terms.run)
@@ -110,13 +110,13 @@ impl SqliteLedger {
     }
 }
 
-/// An open transaction that holds the file's write lock. Dropped, a statement that still runs is
-/// stopped, and closing the connection rolls everything back.
+/// An open transaction that holds the file's write lock. When it is dropped, a running statement is stopped, and
+/// the connection is closed, which rolls everything back.
 #[derive(Debug)]
 struct SqliteWork {
-    // In this order: the running statement must stop before its connection can close, and the next
-    // transaction may come when the lock is about to be free.
-    leash: Leash,
+    // The order matters for the drop: the running statement must stop before its connection can close, and only
+    // then may the permit let the next transaction begin.
+    limit: TimeLimit,
     connection: SqliteConnection,
     namespace: Arc<str>,
     _permit: OwnedSemaphorePermit,
@@ -137,8 +137,8 @@ impl Work for SqliteWork {
         output: Option<String>,
     ) -> BoxFuture<'a, Result<(), EffectError>> {
         Box::pin(async move {
-            let limit = self.leash.span;
-            if self.leash.is_over() {
+            let limit = self.limit.span;
+            if self.limit.is_over() {
                 return Err(EffectError::TooLong { limit });
             }
             if sqlx::query("RELEASE runner_effect").execute(&mut self.connection).await.is_err() {
@@ -162,24 +162,25 @@ impl Work for SqliteWork {
         Box::pin(async move {
             let committed = effect::commit::<Sqlite>(&mut self.connection).await;
             committed.map_err(|error| Fault::from(error).while_doing(COMMIT))?;
-            let Self { connection, leash: _leash, _permit, .. } = *self;
-            // In order, so that the file is free when the job goes on. It has committed, come what may.
+            let Self { connection, limit: _limit, _permit, .. } = *self;
+            // Waits for the close, so that the file is free when the job goes on. An error does not matter: it
+            // has committed.
             drop(connection.close().await);
             Ok(())
         })
     }
 }
 
-/// Stops the statements of a transaction whose time is over, or which nobody wants any more. The
-/// database works in this process: there is no server to do it.
-struct Leash {
+/// Stops the statements of a transaction when its time is over or when it is dropped. The database works inside
+/// this process, so there is no server that could stop them.
+struct TimeLimit {
     clock: Arc<dyn Clock>,
     until: BootInstant,
     span: Duration,
     dropped: Arc<AtomicBool>,
 }
 
-impl Leash {
+impl TimeLimit {
     fn new(clock: Arc<dyn Clock>, until: BootInstant, span: Duration) -> Self {
         Self { clock, until, span, dropped: Arc::default() }
     }
@@ -188,7 +189,7 @@ impl Leash {
         self.clock.boot_now() >= self.until
     }
 
-    async fn put_on(&self, connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    async fn apply_to(&self, connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
         let (clock, until, dropped) = (self.clock.clone(), self.until, self.dropped.clone());
         connection.lock_handle().await?.set_progress_handler(STEPS, move || {
             !dropped.load(Ordering::Relaxed) && clock.boot_now() < until
@@ -197,14 +198,14 @@ impl Leash {
     }
 }
 
-impl Drop for Leash {
+impl Drop for TimeLimit {
     fn drop(&mut self) {
         self.dropped.store(true, Ordering::Relaxed);
     }
 }
 
-impl fmt::Debug for Leash {
+impl fmt::Debug for TimeLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Leash").field("until", &self.until).finish_non_exhaustive()
+        f.debug_struct("TimeLimit").field("until", &self.until).finish_non_exhaustive()
     }
 }

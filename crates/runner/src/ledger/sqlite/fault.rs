@@ -1,4 +1,4 @@
-//! What can go wrong inside an operation, before it is known what the caller wanted.
+//! Errors inside an operation, before the name of the operation is added.
 
 use std::fmt::Display;
 
@@ -7,13 +7,14 @@ use crate::ledger::LedgerError;
 /// An operation that gave no answer.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// The client or the database says so.
+    /// An error of the client or the database.
     Sql(sqlx::Error),
-    /// A row holds what no version of this program writes.
+    /// A row contains a value that no version of this program writes.
     Corrupt(String),
-    /// Other writers came and went for longer than we were ready to repeat ourselves.
-    Restless,
-    /// Others have kept the file's write lock for too long. Nothing has happened.
+    /// Every try took no effect, and every time the reason was gone when we read it, until the tries were used
+    /// up. Other writers changed the rows in between.
+    Contended,
+    /// Other transactions held the file's write lock for too long. Nothing has happened.
     Busy,
 }
 
@@ -23,17 +24,16 @@ impl Fault {
         Self::Corrupt(format!("column {column}: {error}"))
     }
 
-    /// The fault as the caller sees it.
+    /// The error that the caller sees.
     pub(super) fn while_doing(self, doing: &'static str) -> LedgerError {
         match self {
             Self::Corrupt(what) => LedgerError::Corrupt { what },
-            Self::Restless => LedgerError::Busy {
+            Self::Contended => LedgerError::Busy {
                 doing,
-                source: "what stood in the way was gone each time we looked, and back each time we tried"
-                    .into(),
+                source: "other writers changed the same rows between all tries".into(),
             },
             Self::Busy => {
-                LedgerError::Busy { doing, source: "another transaction has kept the write lock".into() }
+                LedgerError::Busy { doing, source: "another transaction held the write lock".into() }
             }
             Self::Sql(error @ (sqlx::Error::ColumnDecode { .. } | sqlx::Error::ColumnNotFound(_))) => {
                 LedgerError::Corrupt { what: error.to_string() }
@@ -65,13 +65,13 @@ pub(super) mod code {
     pub(crate) const NOTADB: i32 = 26;
 }
 
-/// The primary result code, if SQLite said anything.
+/// The primary result code, if the error is from SQLite.
 pub(super) fn primary_code(error: &sqlx::Error) -> Option<i32> {
     let extended: i32 = error.as_database_error()?.code()?.parse().ok()?;
     Some(extended & 0xff)
 }
 
-/// Another connection holds what this one needs. Nothing has happened yet, so trying again is safe.
+/// Whether another connection holds a lock that this one needs. Nothing has happened, so trying again is safe.
 pub(super) fn is_busy(error: &sqlx::Error) -> bool {
     matches!(primary_code(error), Some(code::BUSY | code::LOCKED))
 }

@@ -43,7 +43,7 @@ impl Housekeeping for SqliteLedger {
 }
 
 impl SqliteLedger {
-    /// Raises the watermarks and removes one batch, as one.
+    /// Raises the watermarks and removes one batch, in one transaction.
     async fn prune_some(&self, retention: Duration, batch: u32) -> Result<u64, Fault> {
         let mut write = self.writer.begin().await?;
         let now = sqlx::query(include_str!("sql/now.sql")).fetch_one(&mut *write).await?;

@@ -1,4 +1,5 @@
-//! Connections to one file: lent, given back, or closed. Never left in half a transaction.
+//! Connections to one file. A connection is given back to its lane or closed, so it is never reused in the
+//! middle of a transaction.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,10 +12,10 @@ use uuid::Uuid;
 
 use super::fault::{Fault, is_busy};
 
-/// A few connections, handed out in the order in which they were asked for.
+/// A small pool of connections, lent in the order of the requests.
 ///
-/// Writes of a process go through a lane of one: SQLite has one writer at a time anyway, and waiting
-/// here is fair, while waiting inside SQLite is polling.
+/// All writes of a process go through a lane with one connection. SQLite has only one writer at a time anyway.
+/// Waiting here is fair, while waiting inside SQLite is polling.
 #[derive(Debug)]
 pub(super) struct Lane {
     options: SqliteConnectOptions,
@@ -30,7 +31,7 @@ impl Lane {
         Self { options, patience, permits: Semaphore::new(size), idle: Mutex::default() }
     }
 
-    /// A connection for one statement that stands alone.
+    /// A connection for one statement outside a transaction.
     pub(super) async fn lend(&self) -> Result<Lent<'_>, Fault> {
         let permit = self.permits.acquire().await.map_err(|_| sqlx::Error::PoolClosed)?;
         let idle = self.idle().pop();
@@ -41,8 +42,8 @@ impl Lane {
         Ok(Lent { conn, lane: self, _permit: permit })
     }
 
-    /// A connection that holds the file's write lock: nothing that is read in the transaction can
-    /// change before it commits. Others may keep that lock for too long; then nothing has happened.
+    /// A connection that holds the file's write lock: nothing that is read in the transaction can change before
+    /// it commits. If others keep the lock for too long, this fails and nothing has happened.
     pub(super) async fn begin(&self) -> Result<Write<'_>, Fault> {
         let turn = async {
             let mut lent = self.lend().await?;
@@ -62,8 +63,8 @@ impl Lane {
     }
 }
 
-/// Opens a connection. Another process that closes the file as its last user holds it for a moment
-/// to fold the log into it; that is waited for, within the caller's time.
+/// Opens a connection. When the last user of the file closes it, that process locks the file for a moment to
+/// write the log into it. This waits for that, within the caller's time limit.
 pub(super) async fn connect(options: &SqliteConnectOptions) -> Result<SqliteConnection, sqlx::Error> {
     loop {
         match options.connect().await {
@@ -73,8 +74,8 @@ pub(super) async fn connect(options: &SqliteConnectOptions) -> Result<SqliteConn
     }
 }
 
-/// A connection that is closed unless it is given back: a call that is dropped midway leaves behind
-/// no statement that still runs and no transaction that still holds the lock.
+/// A connection that is closed unless it is given back. So a call that is dropped midway leaves no running
+/// statement and no transaction that holds the lock.
 #[derive(Debug)]
 pub(super) struct Lent<'l> {
     conn: SqliteConnection,
@@ -83,7 +84,7 @@ pub(super) struct Lent<'l> {
 }
 
 impl Lent<'_> {
-    /// The statement is over: the next call may have the connection.
+    /// Gives the connection back, after its statement has ended.
     pub(super) fn give_back(self) {
         self.lane.idle().push(self.conn);
     }
@@ -103,12 +104,12 @@ impl DerefMut for Lent<'_> {
     }
 }
 
-/// An open transaction; dropped, it is rolled back by closing its connection.
+/// An open transaction. When it is dropped, its connection is closed, which rolls it back.
 #[derive(Debug)]
 pub(super) struct Write<'l>(Lent<'l>);
 
 impl Write<'_> {
-    /// Makes the writes last.
+    /// Commits the writes.
     pub(super) async fn commit(mut self) -> Result<(), Fault> {
         sqlx::query("COMMIT").execute(&mut *self.0).await?;
         self.0.give_back();
@@ -137,8 +138,8 @@ impl DerefMut for Write<'_> {
     }
 }
 
-/// About as long as a commit takes. SQLite's own waiting grows to a tenth of a second between two
-/// looks, and a process that looks so rarely is starved by one that writes all the time.
+/// About as long as a commit takes. SQLite's own waiting checks the lock only every tenth of a second after a
+/// while. A process that checks so rarely can starve beside one that writes all the time.
 pub(super) fn jitter() -> Duration {
     let [byte, ..] = Uuid::new_v4().into_bytes();
     Duration::from_micros(500 + 10 * u64::from(byte))

@@ -4,10 +4,10 @@ use sqlx::SqlSafeStr as _;
 use sqlx::migrate::{Migrate as _, MigrateError, Migration, MigrationType};
 use sqlx::sqlite::SqliteConnection;
 
-/// Our name for the bookkeeping: the file may hold the user's own migrations.
+/// A table name of our own: the file may also contain the migrations table of the user.
 const TABLE: &str = "runner_migrations";
 
-/// What the program knows, oldest first.
+/// The migrations that this program knows, oldest first.
 fn known() -> [Migration; 2] {
     let ledger = include_str!("../../../../../migrations/sqlite/0001_ledger.sql").into_sql_str();
     let server = include_str!("../../../../../migrations/sqlite/0002_server.sql").into_sql_str();
@@ -15,7 +15,7 @@ fn known() -> [Migration; 2] {
         .map(|(version, what, sql)| Migration::new(version, what.into(), MigrationType::Simple, sql, false))
 }
 
-/// Applies what is missing and names it. The caller keeps other processes away meanwhile.
+/// Applies the missing migrations and returns their names. The caller must keep other processes out meanwhile.
 pub(super) async fn apply(conn: &mut SqliteConnection) -> Result<Vec<String>, MigrateError> {
     let missing = missing(conn).await?;
     conn.ensure_migrations_table(TABLE).await?;
@@ -25,7 +25,7 @@ pub(super) async fn apply(conn: &mut SqliteConnection) -> Result<Vec<String>, Mi
     Ok(missing.iter().map(name).collect())
 }
 
-/// What is still to be applied; nothing is written.
+/// The migrations that are not applied yet. Writes nothing.
 pub(super) async fn missing(conn: &mut SqliteConnection) -> Result<Vec<Migration>, MigrateError> {
     let table = sqlx::query("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1").bind(TABLE);
     let applied = match table.fetch_optional(&mut *conn).await? {
@@ -46,7 +46,7 @@ pub(super) async fn missing(conn: &mut SqliteConnection) -> Result<Vec<Migration
     Ok(known.into_iter().filter(is_missing).collect())
 }
 
-/// As the migration's file is called.
+/// The name of the migration's file.
 pub(super) fn name(migration: &Migration) -> String {
     format!("{:04}_{}", migration.version, migration.description)
 }

@@ -1,9 +1,9 @@
 //! The ledger in a file: SQLite, for one host.
 //!
-//! Several processes may share the file. Every write takes its write lock first (`BEGIN IMMEDIATE`),
-//! so nothing that was read in the transaction can change before it commits; commits are on the disk
-//! when they return (`synchronous = FULL`), since a claim that a power cut takes back is a second run.
-//! Times are this host's, taken inside the statements: all processes of a host have the same clock.
+//! Several processes may share the file. Every write takes the file's write lock first (`BEGIN IMMEDIATE`), so
+//! nothing that was read in the transaction can change before it commits. A commit returns when it is on the
+//! disk (`synchronous = FULL`): a claim that a power failure could undo would lead to a second run. Times are
+//! this host's and are taken inside the statements: all processes of a host have the same clock.
 
 mod cells;
 mod corridor;
@@ -28,7 +28,7 @@ use std::time::Duration;
 use sqlx::query::Query;
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteConnection};
 
-use self::effect::EffectDoor;
+use self::effect::EffectSlot;
 use self::fault::Fault;
 use self::lane::Lane;
 use self::open::FilePlace;
@@ -36,7 +36,7 @@ use super::{Answer, LedgerError, LedgerOptions};
 
 type SqliteStatement<'q> = Query<'q, Sqlite, SqliteArguments>;
 
-/// No call gives up sooner: other processes may have many commits before this one's turn.
+/// The shortest time limit of a call: many commits of other processes may come before it.
 const LEAST_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The ledger of one namespace in one SQLite file.
@@ -46,18 +46,18 @@ pub struct SqliteLedger {
     patience: Duration,
     writer: Arc<Lane>,
     readers: Arc<Lane>,
-    effects: EffectDoor,
+    effects: EffectSlot,
     _anchor: Mutex<Option<SqliteConnection>>,
 }
 
 impl SqliteLedger {
-    /// Opens the file that the URL names (`sqlite:<path>`, or `sqlite::memory:` for a ledger that ends
-    /// with this value). With `migrate` it is created where it is missing and brought up to date. A
-    /// call that has no answer after `timeout`, or 5 s if that is longer, fails.
+    /// Opens the file that the URL names (`sqlite:<path>`, or `sqlite::memory:` for a ledger that ends when this
+    /// value is dropped). With `migrate`, a missing file is created and an old one is migrated. A call fails if
+    /// it has no answer after `timeout`, or after 5 s if that is longer.
     ///
     /// # Errors
-    /// [`LedgerError::Unusable`] when the file cannot be written, is no ledger, or is one of a newer
-    /// program; [`LedgerError::Unavailable`] when another process keeps it from being opened.
+    /// [`LedgerError::Unusable`] when the file cannot be written, is not a ledger, or is one of a newer program;
+    /// [`LedgerError::Unavailable`] when another process blocks it.
     ///
     /// # Cancel safety
     /// Safe to drop and call again.
@@ -70,12 +70,13 @@ impl SqliteLedger {
             patience,
             writer: opened.writer,
             readers: opened.readers,
-            effects: EffectDoor::new(opened.effects, timeout),
+            effects: EffectSlot::new(opened.effects, timeout),
             _anchor: Mutex::new(opened.anchor),
         })
     }
 
-    /// Creates the file where it is missing, applies what it lacks, and names that, like `0001_ledger`.
+    /// Creates the file if it is missing, applies the missing migrations, and returns their names, such as
+    /// `0001_ledger`.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -90,7 +91,7 @@ impl SqliteLedger {
         FilePlace::parse(url).map(drop)
     }
 
-    /// Bounds an operation in time and says what it was about when it fails.
+    /// Gives an operation a time limit, and adds its name to its errors.
     fn answer<'a, T>(
         &'a self,
         doing: &'static str,

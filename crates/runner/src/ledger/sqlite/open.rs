@@ -1,4 +1,4 @@
-//! Opening the file: one process at a time, and a clear word when it cannot be used.
+//! Opens the file, in one process at a time, and says clearly why it cannot be used.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Permissions, TryLockError};
@@ -23,20 +23,20 @@ const OPEN: &str = "open the ledger";
 /// Connections that only read. Reads are short; more would only add threads.
 const READERS: usize = 4;
 
-/// How long a waiting writer leaves the look at the lock to SQLite before it looks by itself.
+/// How long a writer waits inside SQLite for the lock, before our own loop waits for it.
 const WRITER_BUSY: Duration = Duration::from_millis(5);
 
-/// A reader waits only for another process that recovers or folds the log.
+/// A reader waits only while another process recovers the log or writes it into the file.
 const READER_BUSY: Duration = Duration::from_millis(250);
 
-/// Changing to the write-ahead log and migrating wait for whoever uses the file already.
+/// Switching to the write-ahead log and migrating wait for other users of the file.
 const OPENER_BUSY: Duration = Duration::from_secs(5);
 
-/// Only our user may read and write the ledger's files: outputs of jobs are in them, and whoever can
-/// write them decides what runs.
+/// Only our user may read and write the ledger's files. They contain the outputs of jobs, and a user who can
+/// write them can decide what runs.
 const OURS_ALONE: u32 = 0o600;
 
-/// What is to be opened.
+/// The file to open.
 #[derive(Debug)]
 pub(super) struct FilePlace {
     options: SqliteConnectOptions,
@@ -44,14 +44,14 @@ pub(super) struct FilePlace {
     file: Option<PathBuf>,
 }
 
-/// What opening leaves behind.
+/// The connections of an open file.
 #[derive(Debug)]
 pub(super) struct OpenedFile {
     pub(super) writer: Arc<Lane>,
     pub(super) readers: Arc<Lane>,
     /// For connections of jobs' own transactions.
     pub(super) effects: SqliteConnectOptions,
-    /// In memory the ledger lives as long as a connection does, and lanes close theirs.
+    /// A ledger in memory ends with its last connection, and lanes may close theirs. So this one stays open.
     pub(super) anchor: Option<SqliteConnection>,
 }
 
@@ -64,17 +64,17 @@ impl FilePlace {
             return Err(refuse("sqlite: needs a path, like sqlite:runner.db", None));
         }
         if path.contains('?') {
-            return Err(refuse("sqlite: takes a path and no parameters", None));
+            return Err(refuse("sqlite: takes only a path, without parameters", None));
         }
         let options = SqliteConnectOptions::from_str(url)
-            .map_err(|error| refuse("the path is not readable as a URL", Some(error.into())))?
+            .map_err(|error| refuse("the path is not valid in a URL", Some(error.into())))?
             .synchronous(SqliteSynchronous::Full);
         let options = sqlx::ConnectOptions::disable_statement_logging(options);
         let file = (path != ":memory:").then(|| options.get_filename().to_owned());
         Ok(Self { options, file })
     }
 
-    /// Applies what is missing and names it.
+    /// Applies the missing migrations and returns their names.
     pub(super) async fn migrate(&self, patience: Duration) -> Result<Vec<String>, LedgerError> {
         let gate = self.gate(patience).await?;
         let mut conn = self.establish(true).await?;
@@ -84,7 +84,7 @@ impl FilePlace {
         Ok(applied)
     }
 
-    /// Opens the file, and with `migrate` creates it and brings it up to date.
+    /// Opens the file. With `migrate`, it creates and migrates the file first.
     pub(super) async fn open(&self, migrate: bool, patience: Duration) -> Result<OpenedFile, LedgerError> {
         if !migrate && self.file.as_deref().is_some_and(|path| !path.exists()) {
             let hint = format!("{} does not exist; run `runner migrate`", self.name());
@@ -103,7 +103,7 @@ impl FilePlace {
             return Err(LedgerError::Unusable { hint, source: None });
         }
         let effects = self.options.clone().busy_timeout(WRITER_BUSY);
-        // Less than a whole call may take, so that a call which only waited can say so.
+        // Shorter than the time limit of a call, so that a call which only waited for the lock can say so.
         let turn = patience * 4 / 5;
         let writer = Arc::new(Lane::new(effects.clone(), 1, turn));
         let readers = match self.file {
@@ -114,8 +114,8 @@ impl FilePlace {
             None => Arc::clone(&writer),
         };
         let anchor = if self.file.is_some() {
-            // Another connection first: whoever closes a file as its last user folds the log into it
-            // and must not be met by the next process at that.
+            // Open another connection before closing this one. When the last user closes the file, SQLite writes
+            // the log into it, and another process that opens the file then would fail.
             let first = writer.lend().await.map_err(|fault| fault.while_doing(OPEN))?;
             first.give_back();
             conn.close().await.map_err(|error| self.unusable(error))?;
@@ -127,14 +127,14 @@ impl FilePlace {
         Ok(OpenedFile { writer, readers, effects, anchor })
     }
 
-    /// Waits until no other process opens or migrates this file. SQLite cannot do that itself: the
-    /// change to the write-ahead log fails at once where it is not alone, and so does a migration
-    /// whose tables another process has just made.
+    /// Waits until no other process opens or migrates this file. SQLite cannot do that itself: switching to the
+    /// write-ahead log fails at once if another process does it too, and so does a migration if another process
+    /// has just created its tables.
     async fn gate(&self, patience: Duration) -> Result<Option<File>, LedgerError> {
         let Some(path) = &self.file else { return Ok(None) };
         let mut lock: OsString = path.clone().into();
         lock.push(".lock");
-        // Never removed: a process that waits for it would then hold the lock of a file that is gone.
+        // The file is never removed: a process that waits for its lock would then lock a removed file.
         let file = create(Path::new(&lock)).map_err(|error| self.unwritable(error.into()))?;
         let wait = async {
             loop {
@@ -142,8 +142,10 @@ impl FilePlace {
                     Ok(()) => return Ok(()),
                     Err(TryLockError::WouldBlock) => tokio::time::sleep(jitter()).await,
                     Err(TryLockError::Error(error)) => {
-                        let hint =
-                            format!("the file system of {} has no locks; use a local one", self.name());
+                        let hint = format!(
+                            "the file system of {} does not support locks; use a local one",
+                            self.name()
+                        );
                         return Err(LedgerError::Unusable { hint, source: Some(error.into()) });
                     }
                 }
@@ -174,7 +176,7 @@ impl FilePlace {
             .map_err(|error| self.unusable(error))?;
         if self.file.is_some() && mode != "wal" {
             let hint = format!(
-                "{} must be on a local file system: where it is, there can be no write-ahead log",
+                "{} must be on a local file system: this one does not support a write-ahead log",
                 self.name()
             );
             return Err(LedgerError::Unusable { hint, source: None });
@@ -182,8 +184,8 @@ impl FilePlace {
         Ok(conn)
     }
 
-    /// Makes the ledger's file where it is missing, and takes the rights of others from the files that are
-    /// there. SQLite gives the files that it makes beside it the same rights.
+    /// Creates the ledger's file if it is missing, and removes the rights of other users from the existing files.
+    /// SQLite gives the files that it creates beside it the same rights.
     fn keep_private(&self, create_missing: bool) -> std::io::Result<()> {
         let Some(path) = &self.file else { return Ok(()) };
         if create_missing {
@@ -193,7 +195,7 @@ impl FilePlace {
             let mut beside: OsString = path.clone().into();
             beside.push(suffix);
             match narrow(Path::new(&beside)) {
-                // Nothing to narrow; or another user's file, which only that user can narrow.
+                // There is no such file; or it belongs to another user, and only that user can change its rights.
                 Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => {}
                 narrowed => narrowed?,
             }
@@ -209,7 +211,7 @@ impl FilePlace {
         let parent = self.file.as_deref().and_then(Path::parent).filter(|path| !path.as_os_str().is_empty());
         let hint = match parent {
             Some(parent) if !parent.exists() => format!("there is no directory {}", parent.display()),
-            _ => format!("{} cannot be written, or files beside it cannot", self.name()),
+            _ => format!("{} or a file beside it cannot be written", self.name()),
         };
         LedgerError::Unusable { hint, source: Some(source) }
     }
@@ -241,7 +243,7 @@ impl FilePlace {
     }
 }
 
-/// Opens a file for writing; one that it has to make is ours alone.
+/// Opens a file for writing. A file that it creates is accessible to our user only.
 fn create(path: &Path) -> std::io::Result<File> {
     File::options().create(true).truncate(false).write(true).mode(OURS_ALONE).open(path)
 }
@@ -258,7 +260,7 @@ fn narrow(path: &Path) -> std::io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Settings that no other test would miss before the power goes.
+    /// Without these settings no other test would fail; the loss would show only after a power failure.
     #[tokio::test]
     async fn connections_write_durably_and_readers_cannot_write() {
         async fn pragma(lane: &Lane, sql: &'static str) -> i64 {

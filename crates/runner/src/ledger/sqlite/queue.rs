@@ -26,8 +26,8 @@ impl Queue for SqliteLedger {
             }
             let view = self.look(&mut write, &enqueue.firing).await?;
             write.roll_back().await?;
-            // Within one transaction what stood in the way is still there.
-            why_not_enqueued(&view, enqueue).ok_or(Fault::Restless)
+            // The view is read in the same transaction, so the reason cannot be gone.
+            why_not_enqueued(&view, enqueue).ok_or(Fault::Contended)
         })
     }
 

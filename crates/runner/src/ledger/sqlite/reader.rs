@@ -1,4 +1,4 @@
-//! What looks and never writes.
+//! Reading, without any write.
 
 use sqlx::sqlite::SqliteRow;
 

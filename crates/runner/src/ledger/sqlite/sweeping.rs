@@ -1,4 +1,4 @@
-//! Runs whose owner has gone.
+//! Runs whose owner may be gone.
 
 use sqlx::Row;
 
@@ -21,7 +21,7 @@ impl Sweeping for SqliteLedger {
         Box::pin(async move {
             let mut swept = Vec::new();
             for suspect in suspects {
-                // A transaction for each, so that heartbeats get their turn in between.
+                // One transaction for each, so that heartbeats can be written in between.
                 swept.extend(self.answer("sweep a lost run", self.sweep_one(suspect)).await?);
             }
             Ok(swept)
@@ -30,7 +30,7 @@ impl Sweeping for SqliteLedger {
 }
 
 impl SqliteLedger {
-    /// Ends one suspect, if it is still as it was seen.
+    /// Ends one suspect, if its lease has not changed since it was seen.
     async fn sweep_one(&self, suspect: &Suspect) -> Result<Option<Swept>, Fault> {
         let mut write = self.writer.begin().await?;
         let row = self
@@ -43,7 +43,7 @@ impl SqliteLedger {
             return Ok(None);
         };
         let Word::Known(delivery) = cells::word::<Delivery>(&row, "delivery")? else {
-            // Only a newer program knows what to do with it.
+            // Only a newer program knows this word, so it must end the run.
             write.roll_back().await?;
             return Ok(None);
         };

@@ -1,4 +1,4 @@
-//! One look at everything that can stand in the way of a row.
+//! Reads in one statement everything that can forbid a row.
 
 use sqlx::Row as _;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
@@ -10,7 +10,7 @@ use crate::firing::Firing;
 use crate::rules::{KnownJob, OwnRow, View};
 
 impl SqliteLedger {
-    /// What stands in the way of a row for `firing`.
+    /// What forbids a row for `firing`.
     pub(super) async fn look(&self, conn: &mut SqliteConnection, firing: &Firing) -> Result<View, Fault> {
         view(&self.about(include_str!("sql/refusal.sql"), firing).fetch_one(conn).await?)
     }

@@ -1,4 +1,4 @@
-//! Alarms that were not raised, each missed.
+//! Histories in which an alarm is missing. The check must find each of them.
 
 use chrono::TimeDelta;
 
@@ -12,7 +12,7 @@ fn event(second: i64, token: &str, act: LockAct) -> LockEvent {
     LockEvent { server: 1, at: at(second), key: "k".into(), token: token.into(), act }
 }
 
-/// The owner of fence 11 was held for dead, and one lock was gone at its release. Both were told.
+/// The run with fence 11 was taken over, and one lock was gone at its release. Both were logged.
 fn told() -> History {
     let mut history = good();
     let alarms = vec!["WARN run{fence=11}: its result is void".into(), "no longer ours token=a-1|s|1".into()];
@@ -42,21 +42,21 @@ fn is_clean(change: impl FnOnce(&mut Witness)) {
 }
 
 #[test]
-fn alarms_that_were_raised_are_no_breach() {
+fn alarms_that_were_raised_are_not_a_breach() {
     is_clean(|_| {});
 }
 
 #[test]
 fn an_owner_that_lost_its_run_and_said_nothing_is_seen() {
     silence_breaks("lost runs are told", |seen| drop(seen.processes[0].alarms.remove(0)));
-    // Another fence's alarm is not this one's.
+    // The alarm of another fence does not count.
     silence_breaks("lost runs are told", |seen| {
         seen.processes[0].alarms[0] = "WARN run{fence=111}: its result is void".into();
     });
 }
 
 #[test]
-fn an_owner_that_was_killed_owes_no_alarm() {
+fn no_alarm_is_required_of_an_owner_that_was_killed() {
     is_clean(|seen| {
         seen.processes[0].alarms.clear();
         seen.processes[0].killed_at = Some(at(2));
@@ -68,9 +68,9 @@ fn an_owner_that_was_killed_owes_no_alarm() {
 }
 
 #[test]
-fn a_lock_that_was_gone_at_its_release_without_a_word_is_seen() {
+fn a_missing_alarm_about_a_lock_gone_at_its_release_is_seen() {
     silence_breaks("missed releases are told", |seen| drop(seen.processes[0].alarms.pop()));
-    // A lock that had run out is as gone as one that was forgotten.
+    // A lock that has expired is gone, like one that the server has lost.
     silence_breaks("missed releases are told", |seen| {
         seen.processes[0].alarms.pop();
         seen.locks[1] = event(5, "a-1|s|1", LockAct::LeftAlone);
@@ -79,7 +79,7 @@ fn a_lock_that_was_gone_at_its_release_without_a_word_is_seen() {
 }
 
 #[test]
-fn a_release_that_was_answered_by_nobody_or_made_twice_owes_no_alarm() {
+fn no_alarm_is_required_for_a_release_sent_twice_or_never_answered() {
     is_clean(|seen| {
         seen.processes[0].alarms.pop();
         seen.processes[0].cut = vec![(at(3), at(4))];
@@ -88,7 +88,7 @@ fn a_release_that_was_answered_by_nobody_or_made_twice_owes_no_alarm() {
         seen.processes[0].alarms.pop();
         seen.locks[1] = event(2, "a-1|s|1", LockAct::Released);
     });
-    // It was frozen when the answer came that it holds the lock; frozen later, it knew.
+    // It was frozen when the answer to its acquisition came. If it was frozen later, it knew that it had the lock.
     let moment = at(1) + TimeDelta::milliseconds(400);
     is_clean(|seen| {
         seen.processes[0].alarms.pop();

@@ -1,4 +1,4 @@
-//! A good history, and for each invariant a bad one that the judge must see.
+//! A good history, and for each invariant a bad one. The check must find each bad one.
 
 use std::time::Duration;
 
@@ -88,7 +88,7 @@ pub(in super::super) fn breaks(invariant: &str, spoil: impl FnOnce(&mut History)
     spoil(&mut history);
     let judgement = history.judge();
     let seen: Vec<_> = judgement.breaches.iter().map(|breach| breach.invariant).collect();
-    assert!(seen.contains(&invariant), "{invariant} was not seen to break; seen: {seen:?}");
+    assert!(seen.contains(&invariant), "the check did not report {invariant:?}, only {seen:?}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Moves of locks that must not be, each seen.
+//! Changes of locks that must not happen. The check must find each of them.
 
 use super::super::invariants::planted::{at, breaks, good};
 use super::super::witness::{LockEvent, ReplicaProcess};
@@ -11,7 +11,7 @@ fn event(millis: i64, token: &str, act: LockAct) -> LockEvent {
     LockEvent { server: 1, at, key: "{ns/job}:lock".into(), token: token.into(), act }
 }
 
-/// One holds for its longest life, one lets go in time, one loses its lock and is told so.
+/// One holds its lock as long as allowed, one releases in time, one loses its lock and learns that.
 fn watched() -> History {
     use LockAct::{Forgotten, LeftAlone, Released, Renewed, Taken};
     let mut history = good();
@@ -54,7 +54,7 @@ fn a_good_watch_has_no_breach() {
 #[test]
 fn a_lock_deleted_by_another_than_its_holder_is_seen() {
     watch_breaks("no foreign delete", |seen| seen.locks[7].token = "a-1|s|1".into());
-    // Nobody holds it: its holder has let go before, or the server has forgotten it.
+    // The lock has no holder: the holder has released it before, or the server has lost it.
     watch_breaks("no foreign delete", |seen| seen.locks.push(event(8_600, "a-1|s|3", LockAct::Released)));
     watch_breaks("no foreign delete", |seen| {
         seen.locks.insert(8, event(8_000, "a-1|s|2", LockAct::Released))
@@ -70,7 +70,7 @@ fn a_lock_renewed_by_another_than_its_holder_is_seen() {
 }
 
 #[test]
-fn after_a_gap_in_the_watch_nobody_is_accused() {
+fn after_a_gap_in_the_watch_there_is_no_breach() {
     let mut history = watched();
     let locks = &mut history.witness.locks;
     locks.push(event(9_500, "", LockAct::Unwatched));

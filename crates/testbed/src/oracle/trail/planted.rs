@@ -1,4 +1,4 @@
-//! Changes of rows that must not be, each seen.
+//! Changes of rows that must not happen. The check must find each of them.
 
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ fn the_one_late_result_of_a_lost_run_is_no_breach() {
 }
 
 #[test]
-fn a_step_that_no_picture_shows_is_seen() {
+fn a_change_of_state_that_is_not_in_the_diagram_is_seen() {
     for (from, to, fences) in [
         ("", "succeeded", (0, 10)),
         ("", "running", (0, 0)),

@@ -29,7 +29,7 @@ fn names_become_binds_in_the_order_of_their_first_use() {
 }
 
 #[test]
-fn a_cast_is_no_bind() {
+fn a_cast_is_not_a_bind() {
     assert_eq!(one("SELECT :scheduled_at::date, 'x'::text").0, "SELECT $1::date, 'x'::text");
     untouched("SELECT '{1}'::int[]");
 }
@@ -58,7 +58,7 @@ fn text_names_and_comments_are_left_alone() {
 }
 
 #[test]
-fn statements_end_at_semicolons_that_stand_in_the_open() {
+fn a_semicolon_outside_text_and_comments_ends_a_statement() {
     let script = Script::parse(
         "-- first\nUPDATE a SET b = ';' WHERE c = :fence;\n;; /* nothing */ ;\nDELETE FROM d WHERE e = :job;\n",
     )
@@ -69,17 +69,17 @@ fn statements_end_at_semicolons_that_stand_in_the_open() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_refused_with_its_place() {
+fn a_mistake_is_refused_with_its_place() {
     for (text, words) in [
-        ("SELECT 1,\n  :jbo", "line 2, column 3: nothing is called :jbo; there are :job,"),
+        ("SELECT 1,\n  :jbo", "line 2, column 3: there is no bind :jbo; the binds are :job,"),
         ("SELECT :Job", ":Job"),
         ("SELECT arr[lo:hi]", "put a space after the colon"),
-        ("SELECT 'a", "line 1, column 8: this ' has no counterpart"),
-        ("SELECT \"a", "this \" has no counterpart"),
+        ("SELECT 'a", "line 1, column 8: this ' is never closed"),
+        ("SELECT \"a", "this \" is never closed"),
         ("SELECT /* a /* b */", "line 1, column 8: this comment has no end"),
-        ("SELECT $a$ b", "this $a$ has no counterpart"),
-        ("SELECT $1", "$1 stands for nothing here"),
-        ("SELECT $name", "$name stands for nothing here"),
+        ("SELECT $a$ b", "this $a$ is never closed"),
+        ("SELECT $1", "$1 is not a bind here"),
+        ("SELECT $name", "$name is not a bind here"),
         ("", "no statement"),
         (" ; -- a\n;", "no statement"),
     ] {
