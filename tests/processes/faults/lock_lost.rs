@@ -75,14 +75,14 @@ fn a_kill_a_freeze_and_then_flushes_end_no_long_job_as_a_crash_loop() {
         cluster.deployment(program()).ttl("2s").job("long", work, &format!("{}\ntimeout = \"60s\"", soon()));
     let mut replicas: Vec<(String, Replica)> =
         deployment.start(3).into_iter().map(|replica| (instance(&replica), replica)).collect();
-    let mut take_owner = |attempt: usize| {
-        deployment.effects().wait_for_starts("long", attempt, LONG);
-        let owner = wait_until_blocking(LONG, || {
-            let rows = deployment.history("long");
-            let row = rows.first().ok_or("no row yet")?;
-            let owner = row["owner"].as_str().filter(|_| number(row, "attempt") == attempt as u64);
-            owner.map(str::to_owned).ok_or_else(|| row.to_string())
+    let mut take_owner = |attempt: u32| {
+        wait_until_blocking(LONG, || {
+            let effects = deployment.effects().all();
+            let begun = effects.iter().any(|effect| effect.attempt == attempt);
+            if begun { Ok(()) } else { Err(format!("attempt {attempt} has not begun: {effects:?}")) }
         });
+        let row = deployment.history("long").pop().unwrap();
+        let owner = row["owner"].as_str().unwrap();
         let at = replicas.iter().position(|(name, _)| *name == owner).unwrap();
         replicas.remove(at).1
     };

@@ -258,7 +258,8 @@ fn an_owner_that_loses_redis_goes_on_under_its_lease_in_the_ledger() {
 fn an_owner_that_loses_redis_is_stopped_where_the_job_does_not_run_without_the_lock() {
     let mut run = MidRun::cut(redis, "on_unavailable = \"skip\"");
     let row = wait_for_row(&run.deployment, "pay", "succeeded");
-    assert_eq!((number(&row, "attempt"), number(&row, "crashes")), (2, 1), "{row}");
+    // A lost lock is no crash of the run.
+    assert_eq!((number(&row, "attempt"), number(&row, "crashes")), (2, 0), "{row}");
     assert!(row["owner"] != instance(&run.replicas[run.owner]).as_str(), "{row}");
     assert!(run.killed_at().is_some());
     run.account("1 interrupted");
