@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use testbed::rows::{instant, number, state, states};
-use testbed::scene::{QUICK, START, end, instance, wait_for_row};
+use testbed::scene::{QUICK, START, end, host_now, instance, wait_for_row};
+use testbed::{let_pass, wait_until_blocking};
 
 use crate::embedded;
 
@@ -84,4 +85,43 @@ fn a_clock_that_is_set_back_during_a_run_makes_it_neither_negative_nor_another_o
     end(&mut replicas);
     effects.assert_nothing_doubled("tick");
     effects.assert_nothing_doubled("long");
+}
+
+/// The first contact with a time server that is wrong by eight hours, and is put right after six seconds.
+#[test]
+fn a_clock_that_was_hours_ahead_for_seconds_leaves_nothing_out_once_it_is_right() {
+    let second = Duration::from_secs(1);
+    let deployment = embedded().job("tick", QUICK, "every = \"1s\"").job("rare", QUICK, "every = \"1h\"");
+    let mut replica = deployment.replica().faketime("+0s").spawn();
+    instance(&replica);
+    let effects = deployment.effects();
+    effects.wait_for_starts("tick", 2, START);
+    let begun = host_now();
+    replica.set_clock("+8h");
+    let_pass(Duration::from_secs(6));
+    replica.set_clock("+0s");
+    let right = host_now();
+    let soon = right + TimeDelta::hours(1);
+    // It fires again at once.
+    wait_until_blocking(Duration::from_secs(10), || {
+        let instants = effects.instants("tick");
+        let again = instants.iter().filter(|instant| (right..soon).contains(*instant)).count();
+        if again >= 3 { Ok(()) } else { Err(format!("{again} firings since")) }
+    });
+    // What fell due while it was wrong gets its rows, too.
+    wait_until_blocking(Duration::from_secs(60), || {
+        let rows = deployment.history("tick");
+        let there = rows.iter().filter(|row| (begun..right).contains(&instant(row, "scheduled_at"))).count();
+        if there >= 6 { Ok(()) } else { Err(format!("{there} rows: {:?}", states(&rows))) }
+    });
+    replica.wait_for_line(second, |line| line.contains("the ledger's clock was set"));
+    let mut replicas = [replica];
+    end(&mut replicas);
+    let (tick, rare) = (deployment.history("tick"), deployment.history("rare"));
+    let now: Vec<_> = tick.into_iter().filter(|row| instant(row, "scheduled_at") < soon).collect();
+    testbed::rows::assert_no_gap(&now, second);
+    effects.assert_nothing_doubled("tick");
+    // Nothing was decided about the hours in between.
+    let decided = rare.iter().filter(|row| instant(row, "scheduled_at") > soon).count();
+    assert_eq!(decided, 0, "{:?}", states(&rare));
 }

@@ -22,6 +22,11 @@ use crate::telemetry;
 
 /// How often the ledger is asked for its time.
 const PROBE_EVERY: Duration = Duration::from_secs(1);
+/// If the ledger's clock is this far from where it should be by the boot clock, somebody has set it.
+const STEP: TimeDelta = TimeDelta::seconds(1);
+/// For so long after a step the ledger's clock is not believed about the past. A clock that is wrong for a few seconds
+/// must not decide about hours of firings.
+const SETTLES_IN: Duration = Duration::from_secs(15);
 /// If this host's clock differs by more than this, a warning is logged.
 const OFFSET_WARNING: TimeDelta = TimeDelta::seconds(1);
 
@@ -39,6 +44,8 @@ pub(crate) struct Pulse {
     server: Mutex<Option<Server>>,
     /// Whether it has been logged that a server answers which another one has replaced.
     told_overruled: AtomicBool,
+    /// When the ledger's clock was last seen to be set.
+    stepped: Mutex<Option<BootInstant>>,
 }
 
 /// One moment at which both clocks were read.
@@ -61,6 +68,7 @@ impl Pulse {
             told_of_offset: AtomicBool::new(false),
             server: Mutex::new(None),
             told_overruled: AtomicBool::new(false),
+            stepped: Mutex::new(None),
         }
     }
 
@@ -94,6 +102,13 @@ impl Pulse {
     #[must_use]
     pub(crate) fn is_beating(&self) -> bool {
         self.beating.load(Ordering::Relaxed)
+    }
+
+    /// Whether the ledger's clock has gone on for a while without having been set.
+    #[must_use]
+    pub(crate) fn is_clock_settled(&self) -> bool {
+        let stepped = *self.stepped.lock().unwrap_or_else(PoisonError::into_inner);
+        stepped.is_none_or(|at| self.clock.boot_now().saturating_since(at) >= SETTLES_IN)
     }
 
     /// Waits until the ledger answers.
@@ -200,7 +215,11 @@ impl Pulse {
             Some(old) => {
                 let carried = old.ledger
                     + TimeDelta::from_std(fresh.boot.saturating_since(old.boot)).unwrap_or(TimeDelta::MAX);
-                let apart = (fresh.ledger - carried).abs().to_std().unwrap_or_default();
+                let step = fresh.ledger - carried;
+                let apart = step.abs().to_std().unwrap_or_default();
+                if step.abs() > STEP && apart > round_trip + old.round_trip {
+                    self.notice_step(now, step);
+                }
                 let aged = now.saturating_since(old.boot) > Duration::from_secs(60);
                 round_trip <= old.round_trip * 2 || apart > round_trip || aged
             }
@@ -213,6 +232,15 @@ impl Pulse {
         if !self.set_beating(true) {
             info!("the ledger answers");
         }
+    }
+
+    fn notice_step(&self, now: BootInstant, step: TimeDelta) {
+        *self.stepped.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+        telemetry::clock_stepped();
+        warn!(
+            step_ms = step.num_milliseconds(),
+            "the ledger's clock was set; firings follow it, and missed ones are looked for in {SETTLES_IN:?}"
+        );
     }
 
     /// Notes whether the ledger answers, and returns whether it did before.
@@ -327,5 +355,30 @@ mod tests {
         let (woken, ()) = tokio::join!(pulse.sleep_until(instant), suspend);
         let () = woken;
         assert!(host.began.elapsed() < Duration::from_secs(3_602), "{:?}", host.began.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_clock_that_is_set_either_way_is_settled_after_a_while() {
+        let (host, pulse) = Host::pulse();
+        let answer = |ahead: TimeDelta| pulse.answered(host.boot_now(), host.wall_now() + ahead);
+        answer(TimeDelta::milliseconds(900));
+        assert!(pulse.is_clock_settled());
+        for ahead in [TimeDelta::hours(8), TimeDelta::zero()] {
+            answer(ahead);
+            assert!(!pulse.is_clock_settled());
+            tokio::time::sleep(Duration::from_secs(15)).await;
+            answer(ahead);
+            assert!(!pulse.is_clock_settled(), "this host's timers run a little fast");
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            assert!(pulse.is_clock_settled());
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_suspend_of_this_host_is_no_step_of_the_ledgers_clock() {
+        let (host, pulse) = Host::pulse();
+        *host.suspended.lock().unwrap() = Duration::from_secs(30 * 3_600);
+        pulse.answered(host.boot_now(), host.wall_now());
+        assert!(pulse.is_clock_settled());
     }
 }

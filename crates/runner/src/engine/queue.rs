@@ -186,6 +186,9 @@ impl Caretaker {
             return Ok(());
         }
         let pulse = &self.executor.site.pulse;
+        if !pulse.is_clock_settled() {
+            return Ok(());
+        }
         let unknown = reconcile::once(&*self.ledger.gaps, jobs, pulse.now(), || pulse.is_beating()).await?;
         if !unknown.is_empty() {
             let names: Vec<_> = unknown.iter().map(|job| job.spec.name.as_str()).collect();

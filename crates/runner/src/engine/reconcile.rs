@@ -24,6 +24,10 @@ use crate::telemetry;
 const MISSED_ROWS: usize = 100;
 /// Without a gap the horizon is raised only when it lies this far back, which saves a write each time.
 const RAISE_AFTER: TimeDelta = TimeDelta::minutes(1);
+/// A horizon may be ahead of the ledger's clock by this, for two replicas estimate that clock.
+const AHEAD: TimeDelta = TimeDelta::seconds(1);
+/// A horizon that is lowered goes back by the start deadline, but by no more than this.
+const MOST_BACK: Duration = Duration::from_secs(60 * 60);
 /// At most so many instants are looked at in one call. A longer past takes several calls.
 const INSTANTS_AT_ONCE: usize = 100_000;
 
@@ -69,6 +73,9 @@ pub(crate) async fn once(
 /// What to do about the gaps of one job, if anything. Pure.
 fn decide(spec: &JobSpec, horizon: &Horizon, now: DateTime<Utc>) -> Option<Decision> {
     let ttl = TimeDelta::from_std(spec.budget.ttl).ok()?;
+    if horizon.decided_until > now + AHEAD {
+        return Some(lower(spec, horizon, now - ttl));
+    }
     let (until, instants) = due(spec, horizon.decided_until, now - ttl, now);
     if until <= horizon.decided_until {
         return None;
@@ -107,6 +114,22 @@ fn decide(spec: &JobSpec, horizon: &Horizon, now: DateTime<Utc>) -> Option<Decis
         expires_in: spec.start_deadline.max(spec.budget.ttl.saturating_mul(2)),
         gaps,
     })
+}
+
+/// Takes back a horizon that a wrong clock has raised into the future. Otherwise no gap would be found until then.
+///
+/// What fell due while the clock was wrong may have no row. It lies within the start deadline if it may still run.
+fn lower(spec: &JobSpec, horizon: &Horizon, until: DateTime<Utc>) -> Decision {
+    let back = TimeDelta::from_std(spec.start_deadline.min(MOST_BACK)).unwrap_or(TimeDelta::zero());
+    Decision {
+        job: horizon.job.clone(),
+        decided_until: horizon.decided_until,
+        until: until - back,
+        exclusive: spec.overlap.is_exclusive(),
+        delivery: spec.delivery,
+        expires_in: spec.start_deadline,
+        gaps: Vec::new(),
+    }
 }
 
 fn has_row(horizon: &Horizon, instant: DateTime<Utc>, shard: u32) -> bool {
@@ -244,7 +267,21 @@ mod tests {
     #[test]
     fn nothing_before_the_horizon_is_invented() {
         assert_eq!(decide(&job(""), &horizon("2026-06-01T11:59:30Z", &[]), at(NOW)), None);
-        assert_eq!(decide(&job(""), &horizon("2026-06-01T13:00:00Z", &[]), at(NOW)), None);
+    }
+
+    #[test]
+    fn a_horizon_that_a_wrong_clock_has_raised_is_lowered_and_then_looked_before() {
+        let wrong = horizon("2026-06-01T20:00:00Z", &["2026-06-01T19:59:00Z"]);
+        let lowered = decide(&job("start_deadline = \"5m\""), &wrong, at(NOW)).unwrap();
+        assert_eq!(
+            (lowered.decided_until, lowered.until),
+            (at("2026-06-01T20:00:00Z"), at("2026-06-01T11:54:50Z"))
+        );
+        assert_eq!(gaps(&lowered), Vec::<String>::new());
+        let long = decide(&job("start_deadline = \"1d\""), &wrong, at(NOW)).unwrap();
+        assert_eq!(long.until, at("2026-06-01T10:59:50Z"));
+        // Two replicas differ by some milliseconds in what time it is.
+        assert_eq!(decide(&job(""), &horizon("2026-06-01T12:00:00.900Z", &[]), at(NOW)), None);
     }
 
     #[test]

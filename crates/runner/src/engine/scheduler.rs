@@ -26,6 +26,8 @@ use crate::telemetry;
 
 /// How far ahead a tick plans. It is more than two ticks, so that one missed tick delays nothing.
 const LOOK_AHEAD: TimeDelta = TimeDelta::milliseconds(2_500);
+/// A cursor that is so far beyond the plan shows that the clock was set back.
+const SET_BACK: TimeDelta = TimeDelta::seconds(1);
 /// After so long without a tick the planner plans without one.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// How often the runtime's timer ticks if it is the ticker.
@@ -75,7 +77,13 @@ impl Group {
     ///
     /// Instants older than `now - grace` are left out. They are found when a suspended or frozen replica wakes up.
     /// The reconciliation decides about missed firings, once for all replicas.
+    ///
+    /// If the clock was set back, the plan begins anew now. It would otherwise wait until the clock is where it was. An
+    /// instant that is planned twice runs once: it has its row.
     fn plan(&mut self, now: DateTime<Utc>, until: DateTime<Utc>) -> Vec<DateTime<Utc>> {
+        if self.cursor > until + SET_BACK {
+            self.cursor = now;
+        }
         let oldest = now - self.grace;
         self.cursor = self.cursor.max(oldest);
         let mut instants = Vec::new();
@@ -267,11 +275,20 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_back_repeats_no_instant() {
+    fn a_clock_that_goes_back_by_less_than_a_tick_repeats_no_instant() {
         let mut group = group(100, 30);
         assert_eq!(group.plan(at(100), at(102)), [at(101), at(102)]);
-        assert!(group.plan(at(40), at(42)).is_empty());
+        assert!(group.plan(at(99), at(101)).is_empty());
         assert_eq!(group.plan(at(101), at(103)), [at(103)]);
+    }
+
+    #[test]
+    fn a_clock_that_was_hours_ahead_is_planned_anew_as_soon_as_it_is_right() {
+        let mut group = group(100, 30);
+        assert_eq!(group.plan(at(100), at(102)), [at(101), at(102)]);
+        assert_eq!(group.plan(at(30_000), at(30_002)).last(), Some(&at(30_002)));
+        assert_eq!(group.plan(at(109), at(111)), [at(110), at(111)]);
+        assert_eq!(group.plan(at(110), at(112)), [at(112)]);
     }
 
     #[test]

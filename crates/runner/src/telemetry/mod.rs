@@ -33,6 +33,7 @@ const MISSED: &str = "runner_job_missed_total";
 const RUNNING: &str = "runner_running";
 const STUCK: &str = "runner_stuck_runs";
 const CLOCK_OFFSET: &str = "runner_clock_offset_seconds";
+const CLOCK_STEPS: &str = "runner_clock_steps_total";
 const HEARTBEAT_MISSED: &str = "runner_heartbeat_missed_total";
 const LOG_LINES_LOST: &str = "runner_log_lines_lost_total";
 
@@ -78,7 +79,7 @@ pub(crate) fn begin<'a>(jobs: impl IntoIterator<Item = &'a JobName>) {
     for outcome in RenewalAnswer::ALL {
         counter!(LOCK_RENEWALS, "outcome" => outcome.as_str()).increment(0);
     }
-    for name in [HEARTBEAT_MISSED, FAILOVERS, LOG_LINES_LOST] {
+    for name in [HEARTBEAT_MISSED, FAILOVERS, LOG_LINES_LOST, CLOCK_STEPS] {
         counter!(name).increment(0);
     }
     gauge!(RUNNING).increment(0.0);
@@ -132,6 +133,10 @@ fn describe() {
     describe_gauge!(RUNNING, "Runs on this replica now.");
     describe_gauge!(STUCK, "Runs that ignore their cancellation.");
     describe_gauge!(CLOCK_OFFSET, "This host's clock minus the ledger's.");
+    describe_counter!(
+        CLOCK_STEPS,
+        "Times that the ledger's clock was set, forward or back, by more than a second."
+    );
     describe_counter!(HEARTBEAT_MISSED, "Ticks that did not come, so that the planner ticked for itself.");
     describe_counter!(LOG_LINES_LOST, "Log lines that nobody read in time, or that could not be written.");
 }
@@ -167,6 +172,11 @@ pub(crate) fn lock_lost(job: &JobName, reason: LockLoss) {
 /// Counts an answer to a claim.
 pub(crate) fn claim(job: &JobName, outcome: ClaimAnswer) {
     counter!(CLAIMS, "job" => label(job), "outcome" => outcome.as_str()).increment(1);
+}
+
+/// Counts a ledger's clock that was set.
+pub(crate) fn clock_stepped() {
+    counter!(CLOCK_STEPS).increment(1);
 }
 
 /// Counts lost log lines; `all` is how many there were since the process began.
