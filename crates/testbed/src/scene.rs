@@ -160,7 +160,7 @@ pub fn host_now() -> DateTime<Utc> {
 
 /// The key of a job that fires once, a few seconds from now.
 pub fn soon() -> String {
-    let at = host_now() + TimeDelta::seconds(4);
+    let at = host_now() + TimeDelta::seconds(6);
     format!("at = {}", at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true))
 }
 
