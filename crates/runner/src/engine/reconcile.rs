@@ -28,8 +28,8 @@ const RAISE_AFTER: TimeDelta = TimeDelta::minutes(1);
 const AHEAD: TimeDelta = TimeDelta::seconds(1);
 /// A horizon that is lowered goes back by the start deadline, but by no more than this.
 const MOST_BACK: Duration = Duration::from_secs(60 * 60);
-/// At most so many instants are looked at in one call. A longer past takes several calls.
-const INSTANTS_AT_ONCE: usize = 100_000;
+/// Instants that have to be counted one by one are counted up to this many.
+const MOST_COUNTED: usize = 100_000;
 
 /// Looks for gaps of `jobs` as of `now` (by the ledger's clock) and decides about them. Returns the jobs that the
 /// ledger does not know, for example because it was restored from a backup, or lost rows in a failover.
@@ -76,10 +76,11 @@ fn decide(spec: &JobSpec, horizon: &Horizon, now: DateTime<Utc>) -> Option<Decis
     if horizon.decided_until > now + AHEAD {
         return Some(lower(spec, horizon, now - ttl));
     }
-    let (until, instants) = due(spec, horizon.decided_until, now - ttl, now);
+    let until = now - ttl;
     if until <= horizon.decided_until {
         return None;
     }
+    let (instants, earlier) = due(spec, horizon, until, now);
     let there: BTreeSet<(DateTime<Utc>, u32)> = horizon.rows.iter().copied().collect();
     let missing = |instant: &DateTime<Utc>| (0..spec.shards).any(|shard| !there.contains(&(*instant, shard)));
     let missed: Vec<Missed> = instants
@@ -96,7 +97,7 @@ fn decide(spec: &JobSpec, horizon: &Horizon, now: DateTime<Utc>) -> Option<Decis
         policy: spec.misfire,
         max_catchup: spec.max_catchup,
     };
-    let rows = rows(&misfire_rulings(&missed, now, &rule));
+    let rows = rows(&misfire_rulings(&missed, now, &rule), earlier);
     let gaps =
         rows.into_iter()
             .flat_map(|(instant, run, detail)| {
@@ -136,39 +137,76 @@ fn has_row(horizon: &Horizon, instant: DateTime<Utc>, shard: u32) -> bool {
     horizon.rows.contains(&(instant, shard))
 }
 
-/// The instants of a job that fell due in `(from, until]`, oldest first, and the moment up to which they are complete.
-/// A past that is too long for one call is cut where everything before the cut is too old to run.
+/// Instants that are too old to run and too many to look at: the first of them, and how many there are. `Err` is a
+/// number that there are more than.
+type Earlier = (DateTime<Utc>, Result<usize, usize>);
+
+/// The instants of a job that fell due after its horizon and until `until`, oldest first. Of a long past only the newest
+/// are listed, for the others are counted anyway.
 fn due(
     spec: &JobSpec,
-    from: DateTime<Utc>,
+    horizon: &Horizon,
     until: DateTime<Utc>,
     now: DateTime<Utc>,
-) -> (DateTime<Utc>, Vec<DateTime<Utc>>) {
+) -> (Vec<DateTime<Utc>>, Option<Earlier>) {
     let jitter = TimeDelta::from_std(spec.jitter).unwrap_or(TimeDelta::zero());
+    let (from, earlier) = skip_the_oldest(spec, horizon, until.min(now - jitter * 2 - deadline(spec)));
     let mut instants = Vec::new();
     for instant in spec.timetable.between(from - jitter, until) {
         let due = due_at(spec, instant);
         if due > from && due <= until {
             instants.push(instant);
         }
-        let too_old_to_run = age(now, due + jitter) > spec.start_deadline;
-        if instants.len() >= INSTANTS_AT_ONCE && too_old_to_run {
-            return (due.min(until), instants);
-        }
     }
-    (until, instants)
+    (instants, earlier)
+}
+
+/// Moves the horizon over a past of which nothing may run any more, but for what gets rows: all before `edge` is too old.
+/// Without it a clock that began in 1970 would leave billions of firings to look at.
+fn skip_the_oldest(
+    spec: &JobSpec,
+    horizon: &Horizon,
+    edge: DateTime<Utc>,
+) -> (DateTime<Utc>, Option<Earlier>) {
+    let from = horizon.decided_until;
+    let in_rows = |after: DateTime<Utc>, until: DateTime<Utc>| {
+        let there: BTreeSet<_> = horizon.rows.iter().map(|(instant, _)| *instant).collect();
+        there.into_iter().filter(|instant| *instant > after && *instant <= until).count()
+    };
+    let mut back = TimeDelta::hours(1);
+    loop {
+        let Some(start) = edge.checked_sub_signed(back).filter(|start| *start > from) else {
+            return (from, None);
+        };
+        // One more than get rows, so that one of those listed ends the count of the others.
+        let wanted = MISSED_ROWS + 1 + in_rows(start, edge);
+        if spec.timetable.count(start, edge, wanted).is_ok_and(|count| count < wanted) {
+            back = back * 4;
+            continue;
+        }
+        let Some(first) = spec.timetable.next(from).filter(|first| *first <= start) else {
+            return (from, None);
+        };
+        let less = in_rows(from, start);
+        let count = spec.timetable.count(from, start, MOST_COUNTED);
+        let count = count.map(|count| count.saturating_sub(less)).map_err(|limit| limit.saturating_sub(less));
+        return (start, Some((first, count)));
+    }
+}
+
+fn deadline(spec: &JobSpec) -> TimeDelta {
+    TimeDelta::from_std(spec.start_deadline).unwrap_or(TimeDelta::MAX)
 }
 
 fn due_at(spec: &JobSpec, instant: DateTime<Utc>) -> DateTime<Utc> {
     instant + schedule::delay(&spec.name, instant, spec.jitter)
 }
 
-fn age(now: DateTime<Utc>, due: DateTime<Utc>) -> Duration {
-    (now - due).to_std().unwrap_or_default()
-}
-
 /// A row for each firing that runs and for the newest ones that do not. The detail of the oldest row counts the rest.
-fn rows(rulings: &[(DateTime<Utc>, Ruling)]) -> Vec<(DateTime<Utc>, bool, Option<String>)> {
+fn rows(
+    rulings: &[(DateTime<Utc>, Ruling)],
+    earlier: Option<Earlier>,
+) -> Vec<(DateTime<Utc>, bool, Option<String>)> {
     let missed = rulings.iter().filter(|(_, ruling)| *ruling == Ruling::Skip).count();
     let mut untold = missed.saturating_sub(MISSED_ROWS);
     let mut swallowed: Option<(DateTime<Utc>, DateTime<Utc>, usize)> = None;
@@ -182,7 +220,12 @@ fn rows(rulings: &[(DateTime<Utc>, Ruling)]) -> Vec<(DateTime<Utc>, bool, Option
             swallowed = Some((first, *instant, count + 1));
         } else {
             let detail = swallowed.take().map(|(first, last, count)| {
+                let (first, before) = earlier.map_or((first, Ok(0)), |(first, before)| (first, before));
                 let (first, last) = (crate::firing::instant(first), crate::firing::instant(last));
+                let count = match before {
+                    Ok(before) => (before + count).to_string(),
+                    Err(before) => format!("more than {}", before + count),
+                };
                 format!("and {count} earlier ones were missed, from {first} to {last}")
             });
             rows.push((*instant, false, detail));
@@ -198,7 +241,8 @@ fn tell(spec: &JobSpec, decision: &Decision) {
         info!(job = %spec.name, run, "found firings without a row; queued");
     }
     if missed > 0 {
-        warn!(job = %spec.name, missed, "found firings without a row that are too old, or too many, to run");
+        let detail = decision.gaps.iter().find_map(|gap| gap.detail.as_deref());
+        warn!(job = %spec.name, missed, detail, "found firings without a row that are too old, or too many, to run");
         for _ in 0..missed {
             telemetry::firing(&spec.name, State::Skipped, Some(Reason::Missed));
         }
@@ -218,11 +262,15 @@ mod tests {
 
     /// A job that fires every minute, with a ttl of ten seconds, and these keys.
     fn job(keys: &str) -> Arc<JobSpec> {
+        let own = keys.starts_with("every");
+        job_with(&if own { keys.to_owned() } else { format!("every = \"1m\"\n{keys}") })
+    }
+
+    /// A job with a ttl of ten seconds and these keys.
+    fn job_with(keys: &str) -> Arc<JobSpec> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("jobs.toml");
-        let text = format!(
-            "[lock]\nttl = \"10s\"\n[jobs.job]\nkind = \"command\"\nparams = {{}}\nevery = \"1m\"\n{keys}\n"
-        );
+        let text = format!("[lock]\nttl = \"10s\"\n[jobs.job]\nkind = \"command\"\nparams = {{}}\n{keys}\n");
         std::fs::write(&path, text).unwrap();
         let kinds: &[&str] = &["command"];
         Config::load(&path, &Environment::default(), &kinds, &|_| Ok(())).unwrap().jobs[0].clone()
@@ -313,14 +361,44 @@ mod tests {
     }
 
     #[test]
-    fn a_past_too_long_for_one_go_is_worked_off_without_running_what_is_too_old() {
-        let spec = job("");
-        let from = at("2026-03-01T00:00:00Z");
-        let (until, instants) = due(&spec, from, at(NOW), at(NOW));
-        assert_eq!(instants.len(), INSTANTS_AT_ONCE);
-        assert_eq!(instants.last(), Some(&until));
-        let (rest, later) = due(&spec, until, at(NOW), at(NOW));
-        assert_eq!((rest, later[0]), (at(NOW), until + TimeDelta::minutes(1)));
+    fn a_past_of_many_years_is_decided_at_once_and_leaves_a_hundred_rows() {
+        // The last one due was at 11:59. It runs, and a hundred have rows.
+        let due = usize::try_from(at(NOW).timestamp() / 60 - 1).unwrap();
+        let rest = 1 + MISSED_ROWS;
+        for (schedule, detail) in [
+            ("", format!("and {} earlier ones were missed, from 1970-01-01T00:01:00Z", due - rest)),
+            ("every = \"400d\"", String::new()),
+        ] {
+            let decision = decide(&job(schedule), &horizon("1970-01-01T00:00:00Z", &[]), at(NOW)).unwrap();
+            assert_eq!(decision.until, at("2026-06-01T11:59:50Z"));
+            let missed: Vec<_> = decision.gaps.iter().filter(|gap| !gap.run).collect();
+            assert!(missed.len() <= MISSED_ROWS, "{}", missed.len());
+            let told = missed.iter().find_map(|gap| gap.detail.clone()).unwrap_or_default();
+            assert!(told.starts_with(&detail), "{told} does not start with {detail}");
+        }
+    }
+
+    #[test]
+    fn of_a_past_that_cannot_be_counted_at_once_a_lower_bound_is_told() {
+        let spec = job_with("schedule = \"* * * * * *\"");
+        let decision = decide(&spec, &horizon("2020-01-01T00:00:00Z", &[]), at(NOW)).unwrap();
+        let told = decision.gaps.iter().find_map(|gap| gap.detail.clone()).unwrap();
+        assert!(told.starts_with("and more than 1"), "{told}");
+        assert!(told.contains("from 2020-01-01T00:00:01Z to 2026-06-01T11:"), "{told}");
+        assert_eq!(decision.gaps.iter().filter(|gap| !gap.run).count(), MISSED_ROWS);
+    }
+
+    #[test]
+    fn what_has_a_row_in_a_long_past_is_not_counted_as_missed() {
+        let missed = |rows: &[&str]| {
+            let decision = decide(&job(""), &horizon("2026-01-01T00:00:00Z", rows), at(NOW)).unwrap();
+            let told = decision.gaps.iter().find_map(|gap| gap.detail.clone()).unwrap();
+            let count: u32 = told.split(' ').nth(1).unwrap().parse().unwrap();
+            (count, decision.gaps.len())
+        };
+        let (all, rows) = missed(&[]);
+        let some = ["2026-02-01T00:00:00Z", "2026-03-01T00:00:00Z", "2026-06-01T11:40:00Z"];
+        assert_eq!(missed(&some), (all - 3, rows));
     }
 
     #[test]
@@ -330,9 +408,10 @@ mod tests {
         let due_at = due_at(&spec, instant);
         assert!(due_at > instant, "the hash gives this instant no delay; choose another");
         let just_before = Horizon { decided_until: due_at - TimeDelta::seconds(1), ..horizon(NOW, &[]) };
-        let (_, instants) = due(&spec, just_before.decided_until, due_at, at(NOW));
+        let (instants, _) = due(&spec, &just_before, due_at, at(NOW));
         assert_eq!(instants, [instant]);
-        let (_, instants) = due(&spec, due_at, due_at + TimeDelta::seconds(1), at(NOW));
+        let then = Horizon { decided_until: due_at, ..horizon(NOW, &[]) };
+        let (instants, _) = due(&spec, &then, due_at + TimeDelta::seconds(1), at(NOW));
         assert!(instants.is_empty());
     }
 }

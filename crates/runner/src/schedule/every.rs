@@ -38,6 +38,12 @@ impl Every {
         DateTime::from_timestamp(multiples.checked_mul(self.seconds)?, 0)
     }
 
+    /// How many instants are in `(after, until]`.
+    pub(super) fn count(self, after: DateTime<Utc>, until: DateTime<Utc>) -> usize {
+        let multiples = |at: DateTime<Utc>| at.timestamp().div_euclid(self.seconds);
+        usize::try_from(multiples(until) - multiples(after)).unwrap_or(0)
+    }
+
     pub(super) fn warnings(self) -> Vec<String> {
         if DAY % self.seconds == 0 || self.seconds % DAY == 0 {
             return Vec::new();

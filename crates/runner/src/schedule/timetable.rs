@@ -79,6 +79,26 @@ impl Timetable {
         }
     }
 
+    /// How many firings are in `(after, until]`, if that can be told at once or there are at most `limit`. Otherwise
+    /// `Err(limit)`: there are more.
+    ///
+    /// # Errors
+    /// `limit`, when it is not enough.
+    pub(crate) fn count(
+        &self,
+        after: DateTime<Utc>,
+        until: DateTime<Utc>,
+        limit: usize,
+    ) -> Result<usize, usize> {
+        if let Rule::Every(every) = &self.rule {
+            return Ok(every.count(after, until));
+        }
+        match self.between(after, until).take(limit + 1).count() {
+            count if count > limit => Err(limit),
+            count => Ok(count),
+        }
+    }
+
     /// Every instant after `after` (exclusive) until `until` (inclusive), in order.
     pub fn between(&self, after: DateTime<Utc>, until: DateTime<Utc>) -> impl Iterator<Item = DateTime<Utc>> {
         std::iter::successors(self.next(after), |last| self.next(*last)).take_while(move |at| *at <= until)
