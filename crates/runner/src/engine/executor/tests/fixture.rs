@@ -32,6 +32,10 @@ pub(super) const GRACE: Duration = Duration::from_secs(5);
 pub(super) const LICENCE: Duration = Duration::from_millis(30_000 - 305 - 5_000);
 /// How long a run may ignore its cancellation before the replica leaves.
 pub(super) const STUCK_EXIT: Duration = Duration::from_secs(600);
+/// The instant of the fixture's firings, as a lock names it.
+pub(super) const SUBJECT: &str = "2027-01-15T08:00:00Z";
+/// How a run is recorded that was stopped for a reason that is not the job's.
+pub(super) const INTERRUPTED: (State, Option<Reason>) = (State::Queued, Some(Reason::Interrupted));
 
 pub(super) const fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
