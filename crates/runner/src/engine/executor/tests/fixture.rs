@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::answers::Log;
 use super::ledger::{RUN, ScriptedLedger};
 use super::lock::ScriptedLock;
+use super::shown;
 use crate::clock::Clock;
 use crate::config::{Config, Environment};
 use crate::engine::Site;
@@ -128,6 +129,7 @@ impl Corridor {
         F: Fn(JobContext, Around) -> R + Send + Sync + 'static,
         R: Future<Output = Result<(), JobError>> + Send + 'static,
     {
+        shown::listen();
         let log = Log::begin();
         let host = Arc::new(Host { log: log.clone(), frozen: Mutex::default() });
         let ledger = Arc::new(ScriptedLedger::new(log.clone()));
