@@ -41,3 +41,18 @@ impl Ending {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_firing_is_over_unless_it_goes_back_into_the_queue() {
+        let ended = Ending::Terminal { state: State::Failed, reason: Some(Reason::Error) };
+        let (due_in, expires_in) = (Duration::ZERO, Duration::from_secs(60));
+        let again = Ending::Requeue { reason: Reason::Retry, due_in, expires_in };
+        assert_eq!([ended.is_terminal(), again.is_terminal()], [true, false]);
+        assert_eq!(ended.words(), (State::Failed, Some(Reason::Error)));
+        assert_eq!(again.words(), (State::Queued, Some(Reason::Retry)));
+    }
+}

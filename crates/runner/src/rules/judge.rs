@@ -196,6 +196,16 @@ mod tests {
     }
 
     #[test]
+    fn a_firing_that_goes_back_into_the_queue_may_wait_there_for_a_day() {
+        let Ending::Requeue { expires_in, .. } =
+            Verdict::requeue(Reason::Interrupted, Duration::ZERO, None).ending
+        else {
+            panic!("a requeue");
+        };
+        assert_eq!(expires_in, Duration::from_secs(86_400));
+    }
+
+    #[test]
     fn a_retry_expires_only_after_it_has_been_due_for_a_while() {
         let in_two_days = Duration::from_secs(2 * 24 * 60 * 60);
         let Ending::Requeue { due_in, expires_in, .. } =

@@ -165,6 +165,12 @@ mod tests {
     }
 
     #[test]
+    fn a_gap_of_two_ttls_is_no_longer_young() {
+        let rule = MisfireRule { policy: Misfire::Skip, ..RULE };
+        assert_eq!(run(&gaps(&[60]), rule), [] as [i64; 0]);
+    }
+
+    #[test]
     fn a_young_gap_that_runs_is_the_latest() {
         assert_eq!(run(&gaps(&[300, 200, 40]), RULE), [40]);
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tracing::Level;
 
 use super::answers::{away, busy};
-use super::fixture::{Corridor, TTL, ran, recorded, secs};
+use super::fixture::{Corridor, INTERRUPTED, TTL, ran, recorded, secs};
 use super::ledger::{RUN, WON, found};
 use super::shown::Shown;
 use crate::engine::executor::Fate;
@@ -217,7 +217,7 @@ async fn the_lease_of_a_claim_counts_from_before_it_was_sent() {
     let corridor = Corridor::obeying("");
     corridor.ledger.claim.after(secs(20), Ok(Claim::Won(WON)));
     corridor.ledger.heartbeat.always(|| Err(busy()));
-    assert_eq!(recorded(corridor.execute().await), (State::Queued, Some(Reason::Interrupted)));
+    assert_eq!(recorded(corridor.execute().await), INTERRUPTED);
     assert_eq!(corridor.log.times("gone"), [24_695]);
 }
 
@@ -228,7 +228,7 @@ async fn the_lease_of_an_uncertain_claim_counts_from_before_its_heartbeat() {
     corridor.ledger.confirm.then(Ok(Some(WON)));
     corridor.ledger.heartbeat.after(secs(2), Ok(Heartbeat::Alive { cancel_requested: false }));
     corridor.ledger.heartbeat.always(|| Err(busy()));
-    assert_eq!(recorded(corridor.execute().await), (State::Queued, Some(Reason::Interrupted)));
+    assert_eq!(recorded(corridor.execute().await), INTERRUPTED);
     assert_eq!(corridor.log.times("gone"), [44_695]);
 }
 

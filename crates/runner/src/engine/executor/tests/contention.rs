@@ -1,22 +1,18 @@
-//! Steps two and seven: the lock that is taken, and what becomes of a firing that does not get it.
+//! What becomes of a firing that does not get the lock.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use lockcore::{AcquireOutcome, Holder};
 use tracing::Level;
 
 use super::answers::{away, busy};
-use super::fixture::{Corridor, TTL, ran, secs};
+use super::fixture::{Corridor, SUBJECT, TTL, ran, secs};
 use super::ledger::found;
 use super::lock::{held_for, unreachable};
 use super::shown::Shown;
-use crate::engine::executor::{Fate, Ticket};
+use crate::engine::executor::Fate;
 use crate::firing::{Origin, Reason, State};
 use crate::ledger::{Claim, Skipped};
-
-/// The instant of the fixture's firing, as the lock names it.
-const SUBJECT: &str = "2027-01-15T08:00:00Z";
 
 /// A corridor whose lock is held for as long as the test lasts, for another firing.
 fn held(settings: &str) -> Corridor {
@@ -37,69 +33,6 @@ fn without_server(settings: &str) -> Corridor {
 fn assert_lasted_one_ttl(corridor: &Corridor) {
     let lasted = corridor.log.elapsed();
     assert!(lasted >= TTL && lasted <= TTL + Duration::from_millis(600), "{lasted:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_lock_is_asked_for_one_ttl_in_the_name_of_the_firing() {
-    let corridor = Corridor::succeeding("");
-    ran(corridor.execute().await);
-    let request = corridor.lock.acquires.one();
-    assert_eq!(request.key.lock(), "{runner:test/job}:lock");
-    assert_eq!(request.ttl, TTL);
-    let holder = Holder::from_value(request.token.as_str());
-    assert_eq!(
-        (holder.instance.as_str(), holder.subject.as_str()),
-        (corridor.executor.instance.as_str(), SUBJECT)
-    );
-    assert_eq!(request.unless_done.as_deref(), Some(SUBJECT));
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_lock_of_a_manual_firing_names_its_key_and_ignores_the_done_marker() {
-    let corridor = Corridor::succeeding("");
-    let mut firing = corridor.firing(Origin::Manual);
-    firing.trigger_key = "by-hand".into();
-    ran(corridor.executor.execute(&corridor.job, Ticket::Fresh(firing)).await);
-    let request = corridor.lock.acquires.one();
-    assert_eq!(Holder::from_value(request.token.as_str()).subject, format!("{SUBJECT}/by-hand"));
-    assert_eq!(request.unless_done, None);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_queued_firing_ignores_the_done_marker() {
-    let corridor = Corridor::succeeding("");
-    ran(corridor.execute_queued().await);
-    assert_eq!(corridor.lock.acquires.one().unless_done, None);
-}
-
-#[tokio::test(start_paused = true)]
-async fn each_shard_has_a_lock_of_its_own() {
-    let mut corridor = Corridor::succeeding("");
-    Arc::make_mut(&mut corridor.job.spec).shards = 4;
-    ran(corridor.execute().await);
-    assert_eq!(corridor.lock.acquires.one().key.lock(), "{runner:test/job}:lock#0");
-}
-
-#[tokio::test(start_paused = true)]
-async fn runs_that_may_overlap_have_a_lock_for_each_instant() {
-    let corridor = Corridor::succeeding("overlap = \"allow\"");
-    ran(corridor.execute().await);
-    assert_eq!(corridor.lock.acquires.one().key.lock(), "{runner:test/job}:lock@1800000000000");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_job_that_the_ledger_alone_guards_takes_no_lock() {
-    let corridor = Corridor::succeeding("guard = \"ledger\"");
-    ran(corridor.execute().await);
-    assert_eq!(corridor.log.events(), ["claim", "run", "gone", "settle"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_name_of_which_no_key_can_be_made_leaves_the_row_as_guard() {
-    let mut corridor = Corridor::succeeding("");
-    corridor.executor.namespace = "}".into();
-    ran(corridor.execute().await);
-    assert_eq!(corridor.log.events(), ["claim", "run", "gone", "settle"]);
 }
 
 #[tokio::test(start_paused = true)]

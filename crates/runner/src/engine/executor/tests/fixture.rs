@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::answers::Log;
 use super::ledger::{RUN, ScriptedLedger};
 use super::lock::ScriptedLock;
+use super::shown;
 use crate::clock::Clock;
 use crate::config::{Config, Environment};
 use crate::engine::Site;
@@ -32,6 +33,10 @@ pub(super) const GRACE: Duration = Duration::from_secs(5);
 pub(super) const LICENCE: Duration = Duration::from_millis(30_000 - 305 - 5_000);
 /// How long a run may ignore its cancellation before the replica leaves.
 pub(super) const STUCK_EXIT: Duration = Duration::from_secs(600);
+/// The instant of the fixture's firings, as a lock names it.
+pub(super) const SUBJECT: &str = "2027-01-15T08:00:00Z";
+/// How a run is recorded that was stopped for a reason that is not the job's.
+pub(super) const INTERRUPTED: (State, Option<Reason>) = (State::Queued, Some(Reason::Interrupted));
 
 pub(super) const fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
@@ -124,6 +129,7 @@ impl Corridor {
         F: Fn(JobContext, Around) -> R + Send + Sync + 'static,
         R: Future<Output = Result<(), JobError>> + Send + 'static,
     {
+        shown::listen();
         let log = Log::begin();
         let host = Arc::new(Host { log: log.clone(), frozen: Mutex::default() });
         let ledger = Arc::new(ScriptedLedger::new(log.clone()));

@@ -7,15 +7,13 @@ use tokio::time::sleep;
 use tracing::Level;
 
 use super::answers::{away, busy};
-use super::fixture::{Corridor, Host, LICENCE, TTL, ran, recorded, secs};
+use super::fixture::{Corridor, Host, INTERRUPTED, LICENCE, SUBJECT, TTL, ran, recorded, secs};
 use super::ledger::{RUN, WON};
 use super::lock::unreachable;
 use super::shown::Shown;
 use crate::firing::{Origin, Reason, State};
 use crate::job::JobError;
 use crate::ledger::{Claim, Heartbeat};
-
-const INTERRUPTED: (State, Option<Reason>) = (State::Queued, Some(Reason::Interrupted));
 
 fn alive() -> Heartbeat {
     Heartbeat::Alive { cancel_requested: false }
@@ -187,7 +185,7 @@ async fn the_first_end_of_a_firing_of_the_schedule_leaves_a_done_marker() {
     for (ttl, life) in [("30s", 30), ("2m", 60)] {
         let corridor = Corridor::succeeding(&format!("ttl = \"{ttl}\""));
         ran(corridor.execute().await);
-        let mark = DoneMark::new("2027-01-15T08:00:00Z", secs(life));
+        let mark = DoneMark::new(SUBJECT, secs(life));
         assert_eq!(corridor.lock.marks.one(), Some(mark));
     }
     let corridor = Corridor::succeeding("");

@@ -7,6 +7,8 @@ mod claims;
 mod contention;
 mod effects;
 mod fixture;
+mod freezes;
+mod keys;
 mod leases;
 mod ledger;
 mod lock;

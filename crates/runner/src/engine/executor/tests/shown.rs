@@ -1,33 +1,41 @@
 //! What a replica shows to people: its metrics and its log.
 
+use std::cell::RefCell;
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
+use std::sync::Once;
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use tracing::Level;
-use tracing::subscriber::DefaultGuard;
+
+thread_local! {
+    /// What was logged on this thread.
+    static LOG: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Keeps the log of each thread, in the whole process and for good. Tests share a process, and a place in the code
+/// that logs for the first time while another test begins to listen might never be heard. So each test of the
+/// corridor listens before anything is logged.
+pub(super) fn listen() {
+    static LISTEN: Once = Once::new();
+    LISTEN.call_once(|| {
+        let lines = tracing_subscriber::fmt().with_max_level(Level::DEBUG).with_ansi(false);
+        tracing::subscriber::set_global_default(lines.with_writer(|| ThreadLog).finish()).unwrap();
+    });
+}
 
 /// The metrics and the log of this thread, from the moment it is made.
 pub(super) struct Shown {
     metrics: PrometheusHandle,
-    log: Lines,
     _recording: metrics::LocalRecorderGuard<'static>,
-    _logging: DefaultGuard,
 }
 
 impl Shown {
     pub(super) fn from_now() -> Self {
+        listen();
+        LOG.with_borrow_mut(Vec::clear);
         let recorder = Box::leak(Box::new(PrometheusBuilder::new().build_recorder()));
-        let (metrics, log) = (recorder.handle(), Lines::default());
-        let writer = log.clone();
-        let logging = tracing_subscriber::fmt()
-            .with_max_level(Level::DEBUG)
-            .with_ansi(false)
-            .with_writer(move || writer.clone())
-            .finish();
-        let recording = metrics::set_default_local_recorder(recorder);
-        let logging = tracing::subscriber::set_default(logging);
-        Self { metrics, log, _recording: recording, _logging: logging }
+        let metrics = recorder.handle();
+        Self { metrics, _recording: metrics::set_default_local_recorder(recorder) }
     }
 
     /// The value of this series, as `name{label="value"}`. Zero if it is not there.
@@ -39,17 +47,16 @@ impl Shown {
 
     /// How many lines of the log of this level hold `text`.
     pub(super) fn lines(&self, level: Level, text: &str) -> usize {
-        let log = String::from_utf8(self.log.0.lock().unwrap().clone()).unwrap();
+        let log = LOG.with_borrow(|log| String::from_utf8(log.clone()).unwrap());
         log.lines().filter(|line| line.contains(&format!(" {level} ")) && line.contains(text)).count()
     }
 }
 
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
+struct ThreadLog;
 
-impl Write for Lines {
+impl Write for ThreadLog {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
+        LOG.with_borrow_mut(|log| log.write(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {
