@@ -42,6 +42,7 @@ fn as_a_replica() {
     };
     let code = Runner::builder()
         .kind("block", |params: BlockParams| Ok(Block(params)))
+        .kind("thread", |_: toml::Table| Ok(Thread))
         .kind("touch", |_: toml::Table| Ok(Touch))
         .main_from(["runner".into(), "--config".into(), config.into()]);
     std::process::exit(if code == ExitCode::SUCCESS { 0 } else { 1 });
@@ -56,6 +57,56 @@ fn replica(deployment: &Deployment) -> Replica {
         .env(AS_REPLICA, config)
         .cwd(deployment.dir())
         .spawn()
+}
+
+/// Blocks a thread of its own for much longer than its timeout, and leaves a line when it begins and when it ends.
+struct Thread;
+
+impl Job for Thread {
+    async fn run(&self, ctx: &JobContext) -> Result<(), JobError> {
+        let fence = ctx.fence();
+        ctx.spawn_blocking(move || {
+            println!("thread {fence} begins");
+            std::thread::sleep(Duration::from_secs(5));
+            println!("thread {fence} ends");
+        })
+        .await;
+        Ok(())
+    }
+}
+
+#[test]
+fn a_run_has_not_ended_while_a_thread_of_it_works_on_after_its_timeout() {
+    let database = PrivatePostgres::shared().create_database();
+    let deployment = Deployment::new(&std::env::current_exe().unwrap()).ledger(database.clone()).jobs(
+        "[jobs.work]\nkind = \"thread\"\nparams = {}\nevery = \"4s\"\ntimeout = \"1s\"\nmax_attempts = 1",
+    );
+    let mut replica = replica(&deployment);
+    let ended = |number: usize| {
+        testbed::wait_until_blocking(Duration::from_secs(60), || {
+            let lines: Vec<_> =
+                replica.lines().since(0).into_iter().filter(|line| line.starts_with("thread ")).collect();
+            let ended = lines.iter().filter(|line| line.ends_with("ends")).count();
+            if ended >= number { Ok(lines) } else { Err(format!("{lines:?}")) }
+        })
+    };
+    let lines = ended(2);
+    replica.terminate();
+    assert!(replica.wait_exit(Duration::from_secs(60)).success());
+    for pair in lines.chunks_exact(2) {
+        let fence = pair[0].trim_end_matches(" begins");
+        assert_eq!(pair[1], format!("{fence} ends"), "two threads at once: {lines:?}");
+    }
+    let ended = |also: &str| {
+        let sql = format!(
+            "SELECT count(*) FROM runner_firings WHERE state = 'failed' AND reason = 'timeout' {also}"
+        );
+        PrivatePostgres::sql_at(&database, &sql)
+    };
+    // Recorded once its thread had ended, five seconds after it began.
+    let all = ended("");
+    assert!(all != "0" && all != "1", "{all}");
+    assert_eq!(ended("AND finished_at - started_at >= interval '4900 milliseconds'"), all);
 }
 
 /// A Rust job of another kind, which only has to get its turn.

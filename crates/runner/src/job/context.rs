@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use lockcore::BootInstant;
+use tokio_util::task::TaskTracker;
 
 use super::stop::{Cancel, Licence};
 use crate::capture::tail_of;
@@ -28,6 +29,8 @@ pub struct JobContext {
     pub(crate) licence: Licence,
     pub(crate) effect: Option<Effect>,
     pub(crate) output: Arc<Mutex<Option<String>>>,
+    /// The threads on which the run works. It has not ended while one of them does.
+    pub(crate) blocking: TaskTracker,
 }
 
 /// What a [`JobContext`] is made of: for the executor, and for tests of a job of your own.
@@ -113,6 +116,7 @@ impl JobContext {
             licence,
             effect,
             output,
+            blocking: TaskTracker::new(),
         }
     }
 
@@ -196,6 +200,49 @@ impl JobContext {
         self.licence.clone()
     }
 
+    /// Does work that blocks on a thread of its own, and waits for it. The run has not ended while that thread works, also
+    /// when the run itself has returned or was dropped: it is not recorded, and no other run of the job begins beside it.
+    ///
+    /// The work is told to stop by a clone of this context, which it asks for [`is_cancelled`](Self::is_cancelled).
+    ///
+    /// ```
+    /// # use runner::{JobContext, JobError};
+    /// # async fn run(ctx: &JobContext, files: Vec<String>) -> Result<(), JobError> {
+    /// let told = ctx.clone();
+    /// let done: Result<(), String> = ctx
+    ///     .spawn_blocking(move || {
+    ///         for file in files {
+    ///             if told.is_cancelled() {
+    ///                 return Err(format!("stopped before {file}"));
+    ///             }
+    ///             // … compress it …
+    ///         }
+    ///         Ok(())
+    ///     })
+    ///     .await;
+    /// Ok(done?)
+    /// # }
+    /// ```
+    ///
+    /// Threads that a run starts in other ways (`std::thread`, `tokio::task::spawn_blocking`, the pool of a library) are not
+    /// known to the runner. Wait for them before `run` returns, and do not rely on being dropped at the timeout.
+    ///
+    /// # Panics
+    /// As the work does: a panic of the work goes on in the run.
+    ///
+    /// # Cancel safety
+    /// The work starts at the first poll. Dropping the future does not stop it.
+    pub async fn spawn_blocking<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
+        match self.blocking.spawn_blocking(work).await {
+            Ok(done) => done,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                // The runtime shuts down, and this task with it.
+                Err(_) => std::future::pending().await,
+            },
+        }
+    }
+
     /// Opens a transaction in the ledger's own database. Committing it also ends the firing as
     /// succeeded, both or neither: however often the work is begun, its effect is committed once.
     ///
@@ -237,6 +284,12 @@ impl JobContext {
     /// by that.
     pub fn set_output(&self, text: impl Into<String>) {
         self.leave(tail_of(text.into(), MOST_OUTPUT));
+    }
+
+    /// Ends when no thread works for the run any more. Call it when the run itself has ended.
+    pub(crate) async fn threads_ended(&self) {
+        self.blocking.close();
+        self.blocking.wait().await;
     }
 
     /// What a kind has kept within a limit that the file sets.

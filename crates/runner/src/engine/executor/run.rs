@@ -87,11 +87,16 @@ impl Executor {
             ask_now: Notify::new(),
             task: task.0.abort_handle(),
         };
+        let ended = async {
+            let joined = (&mut task.0).await;
+            left.threads_ended().await;
+            joined
+        };
         let joined = tokio::select! {
             // If the work returns and something is lost in the same moment, the result counts. The fence decides
             // whether the ledger takes it.
             biased;
-            joined = &mut task.0 => joined,
+            joined = ended => joined,
             never = supervision.watch(hold).instrument(span.clone()) => match never {},
         };
         drop(running);
