@@ -125,7 +125,7 @@ keys! { "defaults":
         .json("max_attempts", |job| json!(job.max_attempts));
 
     MAX_CRASHES: u32 = Key::new("max_crashes", "number", |value, _| whole(value, 0, 1_000),
-        "How many lost owners a firing survives. With one more it has failed.")
+        "How many lost owners and lost leases in the ledger a firing survives. With one more it has failed. Lost locks do not count.")
         .default("3")
         .refuses("more than 1000")
         .json("max_crashes", |job| json!(job.max_crashes));
@@ -147,7 +147,7 @@ keys! { "defaults":
         .json("guard", |job| json!(job.guard.as_str()));
 
     ON_UNAVAILABLE: OnUnavailable = Key::new("on_unavailable", "one of", |value, _| word(value),
-        "When Redis cannot be reached: the ledger alone decides (`ledger_only`), or the firing is skipped (`skip`).")
+        "When Redis cannot be reached, or has lost the lock: the ledger alone decides (`ledger_only`), or the firing is skipped and a run is interrupted (`skip`).")
         .default("\"ledger_only\"")
         .refuses("other words")
         .json("on_unavailable", |job| json!(job.on_unavailable.as_str()));
