@@ -9,5 +9,6 @@ mod fixture;
 mod mutants;
 mod newer;
 mod postgres;
+mod registered_ahead;
 mod sqlite;
 mod worlds;

@@ -1,11 +1,11 @@
 //! A job that takes its own replica down, each time it runs: it ends as a crash loop, and what runs beside
 //! it goes on.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use testbed::rows::state;
-use testbed::{Cluster, Deployment, EffectKind, Replica};
+use testbed::{Cluster, Deployment, EffectKind, Replica, wait_until_blocking};
 
 use crate::program;
 
@@ -46,16 +46,12 @@ impl Supervised {
 
     /// Looks after them until the only row of `job` is in this state.
     fn until(&mut self, job: &str, wanted: &str) {
-        let since = now();
-        loop {
+        wait_until_blocking(PATIENCE, || {
             self.look_after();
             let rows = self.deployment.history(job);
-            if rows.first().is_some_and(|row| state(row) == wanted) {
-                return;
-            }
-            assert!(since.elapsed() < PATIENCE, "{} deaths; {rows:#?}", self.deaths);
-            std::thread::sleep(Duration::from_millis(100));
-        }
+            let there = rows.first().is_some_and(|row| state(row) == wanted);
+            if there { Ok(()) } else { Err(format!("{} deaths; {rows:#?}", self.deaths)) }
+        });
     }
 }
 
@@ -101,11 +97,6 @@ fn a_job_that_kills_its_replica_each_time_ends_as_a_crash_loop_and_others_go_on(
     let again = deployment.effects().effects_per_firing();
     let again = again.into_iter().filter(|((job, ..), count)| job == "tick" && *count > 1).count();
     assert!(again <= deaths, "{again} firings began twice");
-}
-
-#[expect(clippy::disallowed_methods, reason = "the test's own clock")]
-fn now() -> Instant {
-    Instant::now()
 }
 
 #[expect(clippy::disallowed_methods, reason = "the test's own clock")]

@@ -47,4 +47,4 @@ pub use redis::PrivateRedis;
 pub use replica::{Replica, ReplicaBuilder};
 pub use scene::{Scene, Wire};
 pub use trap::{Bait, Held, Snap};
-pub use wait::{let_pass, wait_until, wait_until_blocking};
+pub use wait::{let_pass, wait_at_most, wait_until, wait_until_blocking};

@@ -49,6 +49,17 @@ pub fn wait_until_blocking<T>(deadline: Duration, mut probe: impl FnMut() -> Res
     }
 }
 
+/// Calls `probe` until it returns a value, at most for `limit`. For a condition that may never be true.
+pub fn wait_at_most<T>(limit: Duration, mut probe: impl FnMut() -> Option<T>) -> Option<T> {
+    let mut poll = Poll::new(limit, Location::caller());
+    loop {
+        match probe() {
+            Some(value) => return Some(value),
+            None => std::thread::sleep(poll.pause()?),
+        }
+    }
+}
+
 /// Sleeps. Only for tests in which the passing of time is itself the fault.
 pub fn let_pass(span: Duration) {
     std::thread::sleep(span);
@@ -67,17 +78,32 @@ impl Poll {
     }
 
     fn pause_or_panic(&mut self, status: &str) -> Duration {
-        let Self { deadline, place, .. } = self;
-        let waited = self.since.elapsed();
-        assert!(waited < *deadline, "{place}: waited {waited:.1?} in vain; last status: {status}");
+        let (place, waited) = (self.place, self.since.elapsed());
+        self.pause().unwrap_or_else(|| panic!("{place}: waited {waited:.1?} in vain; last status: {status}"))
+    }
+
+    /// How long to wait before the next question; `None` at the deadline.
+    fn pause(&mut self) -> Option<Duration> {
         self.asked += 1;
-        PAUSES[(self.asked / 10).min(PAUSES.len() - 1)]
+        let pause = PAUSES[(self.asked / 10).min(PAUSES.len() - 1)];
+        (self.since.elapsed() < self.deadline).then_some(pause)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wait_for_what_may_never_be_ends_at_its_limit_without_a_value() {
+        assert_eq!(wait_at_most(Duration::from_millis(20), || None::<()>), None);
+        let mut asked = 0;
+        let mut third = || {
+            asked += 1;
+            (asked == 3).then_some(asked)
+        };
+        assert_eq!(wait_at_most(Duration::from_secs(5), &mut third), Some(3));
+    }
 
     #[test]
     fn an_answer_ends_the_wait() {

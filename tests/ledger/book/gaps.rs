@@ -32,6 +32,7 @@ impl Book {
             return false;
         }
         job.reconciled_until = Some(decision.until.timestamp_millis());
+        job.known_since = job.known_since.min(now);
         let (paused, job) = (job.paused.is_some(), job.clone());
         for gap in decision.gaps.iter().filter(|_| !blind) {
             let firing = Firing {

@@ -76,6 +76,19 @@ pub(crate) async fn a_decision_from_an_old_horizon_is_void(site: &Site<impl Fixt
     assert!(!decide(site, &decision(&unknown, until, vec![])).await);
 }
 
+/// A clock that was ahead has raised it, and is right again.
+pub(crate) async fn a_horizon_in_the_future_is_lowered_but_not_below_the_registration(
+    site: &Site<impl Fixture>,
+) {
+    let known = horizon(site, "a", Duration::ZERO).await;
+    let ahead = site.now().await + TimeDelta::hours(8);
+    assert!(decide(site, &decision(&known, ahead, vec![])).await);
+    let raised = horizon(site, "a", Duration::ZERO).await;
+    assert_eq!(raised.decided_until, ahead);
+    assert!(decide(site, &decision(&raised, known.decided_until - TimeDelta::hours(1), vec![])).await);
+    assert_eq!(horizon(site, "a", Duration::ZERO).await.decided_until, known.decided_until);
+}
+
 /// Horizons that happen to be the same are not moved along.
 pub(crate) async fn a_decision_moves_the_horizon_of_its_own_job_only(site: &Site<impl Fixture>) {
     let other = site.neighbour("other").await;

@@ -130,6 +130,7 @@ conformance! {
         gaps {
             of_twenty_replicas_one_decides_about_a_gap
             a_decision_from_an_old_horizon_is_void
+            a_horizon_in_the_future_is_lowered_but_not_below_the_registration
             a_decision_moves_the_horizon_of_its_own_job_only
             a_gap_is_queued_or_skipped_and_what_has_a_row_keeps_it
             the_gaps_of_a_paused_job_are_skipped

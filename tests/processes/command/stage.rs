@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use chrono::{TimeZone as _, Utc};
 use lockcore::{BootClock as _, BootInstant, SystemBootClock};
@@ -29,14 +29,7 @@ pub(crate) fn now() -> BootInstant {
 /// Asks until the answer is `Ok`; fails with the last answer that was not.
 #[track_caller]
 pub(crate) fn until<T, E: Debug>(mut probe: impl FnMut() -> Result<T, E>) -> T {
-    let start = Instant::now();
-    loop {
-        match probe() {
-            Ok(value) => return value,
-            Err(last) if start.elapsed() > PATIENCE => panic!("still after {PATIENCE:?}: {last:?}"),
-            Err(_) => std::thread::sleep(Duration::from_millis(5)),
-        }
-    }
+    testbed::wait_until_blocking(PATIENCE, || probe().map_err(|last| format!("{last:?}")))
 }
 
 /// A command from its params as jobs.toml has them.

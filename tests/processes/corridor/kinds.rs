@@ -6,7 +6,7 @@ use std::time::Duration;
 use runner::{Job, JobContext, JobError, Runner};
 use serde::Deserialize;
 use serde_json::Value;
-use testbed::{Deployment, Replica, wait_until_blocking};
+use testbed::{Deployment, Replica, let_pass, wait_until_blocking};
 
 /// Tells this program to be a replica, and with which arguments.
 const AS_RUNNER: &str = "CORRIDOR_RUNNER_ARGS";
@@ -43,11 +43,9 @@ impl Job for Misbehave {
                 ctx.cancelled().await;
                 Err("told to stop")?
             }
-            How::IgnoreCancellation => loop {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            },
+            How::IgnoreCancellation => std::future::pending().await,
             How::BlockFor(seconds) => {
-                std::thread::sleep(Duration::from_secs(seconds));
+                let_pass(Duration::from_secs(seconds));
                 Ok(())
             }
             How::Rant => {

@@ -24,11 +24,11 @@ impl Job for Block {
         let span = Duration::from_secs(self.0.seconds);
         let mut tasks = tokio::task::JoinSet::new();
         for _ in 1..tokio::runtime::Handle::current().metrics().num_workers() {
-            tasks.spawn(async move { std::thread::sleep(span) });
+            tasks.spawn(async move { testbed::let_pass(span) });
         }
         // The other threads have to take their tasks over before this one blocks.
         tokio::task::yield_now().await;
-        std::thread::sleep(span);
+        testbed::let_pass(span);
         tasks.join_all().await;
         Ok(())
     }
@@ -67,7 +67,7 @@ impl Job for Thread {
         let fence = ctx.fence();
         ctx.spawn_blocking(move || {
             println!("thread {fence} begins");
-            std::thread::sleep(Duration::from_secs(5));
+            testbed::let_pass(Duration::from_secs(5));
             println!("thread {fence} ends");
         })
         .await;

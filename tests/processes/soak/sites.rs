@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use testbed::oracle::{History, LockTerms, Sights, Witness};
-use testbed::{Deployment, Mode, PrivatePostgres, Proxy, past, wait_until_blocking};
+use testbed::{Deployment, Mode, PrivatePostgres, Proxy, let_pass, past, wait_at_most, wait_until_blocking};
 
 use super::fault::{Deck, Dice, Fault, Faults};
 use super::locks::Locks;
@@ -101,7 +101,7 @@ impl Sites {
             while now() < end {
                 let fault = deck.draw(dice);
                 self.inflict(fault, dice);
-                std::thread::sleep(dice.millis(200, 1_200));
+                let_pass(dice.millis(200, 1_200));
                 self.undo_until(now(), dice);
                 self.gather();
             }
@@ -182,14 +182,7 @@ impl Sites {
 
     /// One that works at this moment, waiting a little for it.
     fn owner_of_a_run(&self, working: &[usize]) -> Option<usize> {
-        let end = now() + PATIENCE;
-        loop {
-            let owner = working.iter().copied().find(|index| self.sites[*index].is_in_a_run());
-            if owner.is_some() || now() > end {
-                return owner;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        wait_at_most(PATIENCE, || working.iter().copied().find(|index| self.sites[*index].is_in_a_run()))
     }
 
     fn undo_until(&mut self, time: Instant, dice: &mut Dice) {

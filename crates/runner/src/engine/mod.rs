@@ -5,6 +5,7 @@
 //! runs whose owner has vanished. [`pulse`] knows whether the ledger answers and what its clock shows.
 //! [`lifecycle`] drains a replica. [`runtimes`] decides which threads run which code.
 
+mod backlog;
 pub(crate) mod executor;
 pub(crate) mod job_set;
 mod layers;

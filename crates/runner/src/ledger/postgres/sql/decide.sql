@@ -10,7 +10,8 @@ WITH job AS MATERIALIZED (
 ), moment AS MATERIALIZED (
     SELECT clock_timestamp() AS now, paused_at IS NOT NULL AS paused, pruned_before FROM job
 ), raised AS (
-    UPDATE runner_jobs SET reconciled_until = $4
+    -- A job that was registered while the clock was ahead would hold the horizon there.
+    UPDATE runner_jobs SET reconciled_until = $4, known_since = least(known_since, moment.now)
     FROM moment
     WHERE namespace = $1 AND name = $2
 ), gap AS MATERIALIZED (
