@@ -3,30 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockcore::{AcquireRequest, Acquisition, BootClock, Holder, LockError, Locks, Terms};
-use tokio::runtime::Handle;
+use lockcore::{AcquireRequest, Acquisition, BootClock, Holder, LockError, Terms};
 use tokio::time::timeout;
 
-use crate::scripted::{Fate, Scripted};
-use crate::support::{RuntimeClock, guard, is_free, key, request, wait_for};
+use crate::scripted::{Fate, Scene};
+use crate::support::{guard, is_free, key, request, wait_for};
 
 const TTL: Duration = Duration::from_secs(30);
 const TIMEOUT: Duration = Duration::from_millis(500);
 
-struct Scene {
-    clock: Arc<RuntimeClock>,
-    server: Arc<Scripted>,
-    locks: Locks,
-}
-
 impl Scene {
-    fn new() -> Self {
-        let clock = Arc::new(RuntimeClock::new());
-        let server = Scripted::new(clock.clone());
-        let locks = Locks::new(server.clone(), clock.clone(), Handle::current());
-        Self { clock, server, locks }
-    }
-
     async fn acquire(&self, max_wait: Duration) -> Result<Acquisition, LockError> {
         self.locks.acquire(request(&key(), "a", TTL), terms().max_wait(max_wait)).await
     }

@@ -1,32 +1,15 @@
 //! A lost lock that is taken again: within its life, as one of its renewals, and never after its end.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use lockcore::{
-    Acquisition, BootClock, DoneMark, Lease, LeaseGuard, LockError, Locks, Loss, ReleaseOutcome, Terms,
-};
-use tokio::runtime::Handle;
+use lockcore::{Acquisition, BootClock, DoneMark, Lease, LeaseGuard, LockError, Loss, ReleaseOutcome, Terms};
 
-use crate::scripted::{Fate, Scripted};
-use crate::support::{RuntimeClock, guard, is_free, key, request};
+use crate::scripted::{Fate, Scene};
+use crate::support::{guard, is_free, key, request};
 
 const TTL: Duration = Duration::from_secs(30);
 
-struct Scene {
-    clock: Arc<RuntimeClock>,
-    server: Arc<Scripted>,
-    locks: Locks,
-}
-
 impl Scene {
-    fn new() -> Self {
-        let clock = Arc::new(RuntimeClock::new());
-        let server = Scripted::new(clock.clone());
-        let locks = Locks::new(server.clone(), clock.clone(), Handle::current());
-        Self { clock, server, locks }
-    }
-
     /// A lock with so many renewals that its server has lost, and that has noticed this at its first renewal.
     async fn lost(&self, max_renewals: u32) -> LeaseGuard {
         let terms = Terms::new(max_renewals, Duration::ZERO);

@@ -7,9 +7,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lockcore::{
-    AcquireOutcome, AcquireRequest, BootClock, BoxFuture, DoneMark, LockBackend, LockError, LockKey,
+    AcquireOutcome, AcquireRequest, BootClock, BoxFuture, DoneMark, LockBackend, LockError, LockKey, Locks,
     ReleaseOutcome, RenewOutcome, Token,
 };
+use tokio::runtime::Handle;
+
+use crate::support::RuntimeClock;
 
 /// What happens to one request.
 #[derive(Clone, Copy, Debug)]
@@ -123,5 +126,21 @@ impl LockBackend for Scripted {
         done: Option<&'a DoneMark>,
     ) -> BoxFuture<'a, Result<ReleaseOutcome, LockError>> {
         Box::pin(self.releases.meet("release", self.table.release(key, token, done)))
+    }
+}
+
+/// Locks on a scripted server, in the runtime's time.
+pub(crate) struct Scene {
+    pub(crate) clock: Arc<RuntimeClock>,
+    pub(crate) server: Arc<Scripted>,
+    pub(crate) locks: Locks,
+}
+
+impl Scene {
+    pub(crate) fn new() -> Self {
+        let clock = Arc::new(RuntimeClock::new());
+        let server = Scripted::new(clock.clone());
+        let locks = Locks::new(server.clone(), clock.clone(), Handle::current());
+        Self { clock, server, locks }
     }
 }

@@ -13,6 +13,7 @@ use lockcore::BootInstant;
 use tokio::sync::Notify;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_cron_scheduler::{Job as EverySecond, JobScheduler, JobSchedulerError};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::debug;
 
@@ -77,13 +78,7 @@ impl Group {
     ///
     /// Instants older than `now - grace` are left out. They are found when a suspended or frozen replica wakes up.
     /// The reconciliation decides about missed firings, once for all replicas.
-    ///
-    /// If the clock was set back, the plan begins anew now. It would otherwise wait until the clock is where it was. An
-    /// instant that is planned twice runs once: it has its row.
     fn plan(&mut self, now: DateTime<Utc>, until: DateTime<Utc>) -> Vec<DateTime<Utc>> {
-        if self.cursor > until + SET_BACK {
-            self.cursor = now;
-        }
         let oldest = now - self.grace;
         self.cursor = self.cursor.max(oldest);
         let mut instants = Vec::new();
@@ -100,6 +95,16 @@ impl Group {
 struct Plan(Vec<Group>);
 
 impl Plan {
+    /// Begins anew at `now` if the clock was set back, and says whether it did. The plan would otherwise wait until the
+    /// clock is where it was. An instant that is planned twice runs once: it has its row.
+    fn begin_again_if_set_back(&mut self, now: DateTime<Utc>) -> bool {
+        let is_set_back = self.0.iter().any(|group| group.cursor > now + LOOK_AHEAD + SET_BACK);
+        if is_set_back {
+            self.0.iter_mut().for_each(|group| group.cursor = group.cursor.min(now));
+        }
+        is_set_back
+    }
+
     /// The plan of `jobs`. A timetable that `self` already has keeps its cursor. A new one begins after `from`.
     fn follow(&self, jobs: &JobSet, from: DateTime<Utc>) -> Self {
         let planned: HashMap<&Timetable, DateTime<Utc>> =
@@ -131,6 +136,9 @@ pub(crate) struct Scheduler {
     jobs: SharedJobs,
     plan: Plan,
     firings: TaskTracker,
+    /// Ends the sleep of firings when the plan begins anew. A clock that jumps to and fro would else leave ever more of
+    /// them asleep.
+    plan_replaced: CancellationToken,
     last_tick: Arc<LastTick>,
     ticker: Ticker,
 }
@@ -147,7 +155,8 @@ impl Scheduler {
         from: DateTime<Utc>,
     ) -> Self {
         let plan = Plan::default().follow(&jobs.borrow_and_update(), from);
-        Self { site: executor.site.clone(), executor, jobs, plan, firings, last_tick, ticker }
+        let plan_replaced = CancellationToken::new();
+        Self { site: executor.site.clone(), executor, jobs, plan, firings, plan_replaced, last_tick, ticker }
     }
 
     /// Plans and fires until the replica drains.
@@ -190,6 +199,9 @@ impl Scheduler {
     fn plan_ahead(&mut self) {
         self.last_tick.tick(self.site.clock.boot_now());
         let now = self.site.pulse.now();
+        if self.plan.begin_again_if_set_back(now) {
+            std::mem::take(&mut self.plan_replaced).cancel();
+        }
         for group in &mut self.plan.0 {
             for instant in group.plan(now, now + LOOK_AHEAD) {
                 for job in &group.jobs {
@@ -197,6 +209,7 @@ impl Scheduler {
                         self.firings.spawn(fire(
                             self.executor.clone(),
                             job.clone(),
+                            self.plan_replaced.clone(),
                             Firing {
                                 job: job.spec.name.clone(),
                                 scheduled_at: instant,
@@ -230,12 +243,13 @@ async fn cron_ticker(tick: Arc<Notify>) -> Result<JobScheduler, JobSchedulerErro
 }
 
 /// Sleeps until the firing's exact moment, then takes it through the corridor.
-async fn fire(executor: Arc<Executor>, job: Arc<BoundJob>, firing: Firing) {
+async fn fire(executor: Arc<Executor>, job: Arc<BoundJob>, plan_replaced: CancellationToken, firing: Firing) {
     let due = firing.scheduled_at + schedule::delay(&firing.job, firing.scheduled_at, job.spec.jitter);
     tokio::select! {
         biased;
         () = executor.site.drain.closing() => return,
         () = executor.site.pulse.sleep_until(due) => {}
+        () = plan_replaced.cancelled() => return,
     }
     let fate = executor.execute(&job, Ticket::Fresh(firing)).await;
     debug!(job = %job.spec.name, ?fate, "walked");
@@ -284,11 +298,17 @@ mod tests {
 
     #[test]
     fn a_clock_that_was_hours_ahead_is_planned_anew_as_soon_as_it_is_right() {
-        let mut group = group(100, 30);
-        assert_eq!(group.plan(at(100), at(102)), [at(101), at(102)]);
-        assert_eq!(group.plan(at(30_000), at(30_002)).last(), Some(&at(30_002)));
-        assert_eq!(group.plan(at(109), at(111)), [at(110), at(111)]);
-        assert_eq!(group.plan(at(110), at(112)), [at(112)]);
+        let mut plan = Plan(vec![group(100, 30), Group { cursor: at(90), ..group(100, 30) }]);
+        let mut planned = |now: i64| {
+            let replaced = plan.begin_again_if_set_back(at(now));
+            (replaced, plan.0[0].plan(at(now), at(now + 2)))
+        };
+        assert_eq!(planned(100), (false, vec![at(101), at(102)]));
+        let (replaced, ahead) = planned(30_000);
+        assert_eq!((replaced, ahead.last()), (false, Some(&at(30_002))));
+        assert_eq!(planned(109), (true, vec![at(110), at(111)]));
+        assert_eq!(planned(110), (false, vec![at(112)]));
+        assert_eq!(plan.0[1].cursor, at(90), "what is not ahead stays where it is");
     }
 
     #[test]
